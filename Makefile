@@ -1,0 +1,42 @@
+# `make demo` and `make test` do everything, set-up included. `make check` is exactly what CI runs.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: setup demo test test-slow lint types layers format check clean
+
+setup: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(f"stopwise needs Python 3.11 or newer; $(PYTHON) is {v}. Try: make setup PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: setup
+	$(BIN)/stopwise demo
+
+test: setup
+	$(BIN)/python -m pytest -n 2 -q
+
+test-slow: setup
+	$(BIN)/python -m pytest -q -m slow
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: setup
+	$(BIN)/mypy
+
+layers: setup
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+check: lint types layers test
+
+clean:
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

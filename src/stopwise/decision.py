@@ -1,0 +1,92 @@
+"""What a stopping rule answers: one decision, or the decisions on many series as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The decision on one series.
+
+    Parameters
+    ----------
+    label
+        The class decided for.
+    time
+        The step at which it fell, counted from 1: the number of samples it took.
+    forced
+        True when the series ended before the rule was sure.
+    scores
+        The K scores at that step; their differences are log-likelihood ratios.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Decision(label=1, time=3, forced=False, scores=np.array([-2.0, 2.5]))
+    Decision(label=1, time=3, forced=False, scores=array([-2. ,  2.5]))
+    """
+
+    label: Any
+    time: int
+    forced: bool
+    scores: np.ndarray
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The decisions on n series; iterating yields one `Decision` per series.
+
+    Parameters
+    ----------
+    labels
+        (n,) classes decided for.
+    times
+        (n,) steps at which the decisions fell, counted from 1.
+    forced
+        (n,) True where the series ended before the rule was sure.
+    scores
+        (n, K) scores at those steps.
+    lengths
+        (n,) lengths of the series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> d = Decisions(
+    ...     labels=np.array([1, 0]), times=np.array([1, 3]), forced=np.array([False, True]),
+    ...     scores=np.array([[0.0, 4.0], [1.0, 0.5]]), lengths=np.array([3, 3]),
+    ... )
+    >>> [decision.time for decision in d]
+    [1, 3]
+    >>> d
+    Decisions(n=2, mean time 2.00, forced 50.0 %)
+    """
+
+    labels: np.ndarray
+    times: np.ndarray
+    forced: np.ndarray
+    scores: np.ndarray
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> Decision:
+        return Decision(
+            self.labels[index], int(self.times[index]), bool(self.forced[index]), self.scores[index]
+        )
+
+    def __iter__(self) -> Iterator[Decision]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Decisions(n=0)"
+        return (
+            f"Decisions(n={len(self)}, mean time {self.times.mean():.2f}, forced {self.forced.mean():.1%})"
+        ).replace("%)", " %)")

@@ -1,0 +1,116 @@
+"""Checks of what users hand in, and every message they see when it does not fit.
+
+A message names the argument, says what was expected and what came, and ends with the cure.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Return `value` as an int within [low, high]."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"`{name}` must be a whole number; got {value!r} ({type(value).__name__}).")
+    if value < low or (high is not None and value > high):
+        wanted = f">= {low}" if high is None else f"in [{low}, {high}]"
+        raise ValueError(f"`{name}` must be {wanted}; got {value}.")
+    return int(value)
+
+
+def check_real(
+    name: str,
+    value: Any,
+    low: float = -np.inf,
+    high: float = np.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """Return `value` as a float within the interval; an open end excludes the bound itself."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"`{name}` must be a number; got {value!r} ({type(value).__name__}).")
+    value = float(value)
+    inside = (value > low if open_low else value >= low) and (value < high if open_high else value <= high)
+    if not inside:
+        left, right = "(" if open_low else "[", ")" if open_high else "]"
+        raise ValueError(f"`{name}` must be in {left}{low:g}, {high:g}{right}; got {value:g}.")
+    return value
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of `choices`; the message guesses what was meant."""
+    choices = list(choices)
+    if isinstance(value, str) and value in choices:
+        return value
+    guess = difflib.get_close_matches(str(value), choices, n=1)
+    hint = f" Did you mean {guess[0]!r}?" if guess else ""
+    raise ValueError(f"`{name}` must be one of {', '.join(map(repr, choices))}; got {value!r}.{hint}")
+
+
+def check_scores(scores: Any, lengths: Any = None, *, name: str = "scores") -> tuple[np.ndarray, np.ndarray]:
+    """Return scores as a float array (n, T, K) and the lengths (n,).
+
+    Steps past a series' end may hold anything; steps inside it must be finite.
+    """
+    array = np.asarray(scores)
+    if array.ndim != 3:
+        raise ValueError(
+            f"`{name}` must have shape (n, T, K): series, steps, classes; got shape {array.shape}. "
+            "For one series use scores[None]."
+        )
+    n, steps, classes = array.shape
+    if steps < 1 or classes < 2:
+        raise ValueError(f"`{name}` needs at least 1 step and 2 classes; got shape {array.shape}.")
+    if not np.issubdtype(array.dtype, np.floating):
+        array = array.astype(np.float64)
+    lengths = check_lengths(lengths, n, steps)
+    # A sum is finite only if all its terms are, up to overflow: a cheap first look before the exact one.
+    if not np.isfinite(array.sum(dtype=np.float64)):
+        inside = np.arange(steps) < lengths[:, None]
+        if not np.isfinite(array[inside]).all():
+            raise ValueError(
+                f"`{name}` must be finite inside every series; it contains NaN or infinity. "
+                "If the series are of unequal length and padded, pass `lengths`."
+            )
+    return array, lengths
+
+
+def check_lengths(lengths: Any, n: int, steps: int) -> np.ndarray:
+    """Return lengths as an int array (n,), each in [1, steps]; None means all are full."""
+    if lengths is None:
+        return np.full(n, steps, dtype=np.int64)
+    array = np.asarray(lengths)
+    if array.shape != (n,):
+        raise ValueError(f"`lengths` must have shape ({n},), one per series; got shape {array.shape}.")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"`lengths` must be whole numbers; got dtype {array.dtype}.")
+    if n and (array.min() < 1 or array.max() > steps):
+        raise ValueError(
+            f"`lengths` must be in [1, {steps}], the number of steps; got values from {array.min()} "
+            f"to {array.max()}."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def check_class_indices(y: Any, n: int, classes: int) -> np.ndarray:
+    """Return y as an int array (n,) of class indices 0..K-1."""
+    array = np.asarray(y)
+    if array.shape != (n,):
+        raise ValueError(f"`y` must have shape ({n},), one label per series; got shape {array.shape}.")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(
+            f"`y` must hold class indices 0..{classes - 1} here; got dtype {array.dtype}. "
+            "Map labels with np.unique(y, return_inverse=True)."
+        )
+    if n and (array.min() < 0 or array.max() >= classes):
+        raise ValueError(
+            f"`y` must be class indices in [0, {classes - 1}], as `scores` has {classes} classes; "
+            f"got values from {array.min()} to {array.max()}."
+        )
+    return array.astype(np.int64, copy=False)
