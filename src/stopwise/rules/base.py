@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 
 from stopwise.decision import Decision, Decisions
 from stopwise.validation import check_integer, check_scores
 
-# Rows decided at once: bounds the memory of a decision on millions of series.
-CHUNK_NUMBERS = 4_000_000
+# Numbers worked on at once: bounds the memory of a decision on millions of series.
+CHUNK_NUMBERS = 1_000_000
+
+# Larger tables are shown by their shape: half a million thresholds help nobody on a screen.
+SHOWN_NUMBERS = 100
 
 
 class Rule(ABC):
@@ -23,6 +29,21 @@ class Rule(ABC):
 
     A rule holds no state, so it decides whole arrays (`decide`), many streams at one moment (`accept`)
     and one stream sample by sample (`step`) with the same answer.
+
+    A rule of your own implements `margins`. Its constructor stores each argument under its own name:
+    printing, comparing and saving a rule read them there.
+
+    Examples
+    --------
+    >>> class Strict(Rule):
+    ...     def __init__(self, lead=1.0):
+    ...         self.lead = lead
+    ...     def margins(self, scores, times):
+    ...         return scores - self.lead
+    >>> Strict(2.0).decide([[[1.0, 0.0], [2.5, 0.0]]])[0].time
+    2
+    >>> Strict(2.0)
+    Strict(lead=2.0)
     """
 
     @abstractmethod
@@ -42,6 +63,10 @@ class Rule(ABC):
             (..., K); class k is accepted where its margin is >= 0.
         """
 
+    def best_guess(self, scores: np.ndarray) -> np.ndarray:
+        """Return the class to decide for when the series is over: that of the highest score, (...)."""
+        return scores.argmax(-1)
+
     def decide(self, scores: Any, lengths: Any = None) -> Decisions:
         """Decide on n series at once.
 
@@ -53,17 +78,19 @@ class Rule(ABC):
             (n,) lengths of the series; None means all have T steps.
         """
         scores, lengths = check_scores(scores, lengths)
-        n, steps, classes = scores.shape
+        n, _, classes = scores.shape
+        # Padding past the longest series is no step, and a rule with a table per step need not cover it.
+        steps = int(lengths.max(initial=1))
         labels = np.empty(n, dtype=np.int64)
         times = np.empty(n, dtype=np.int64)
         forced = np.empty(n, dtype=bool)
         rows = max(1, CHUNK_NUMBERS // (steps * classes))
         for start in range(0, n, rows):
             part = slice(start, start + rows)
-            labels[part], times[part], forced[part] = self._decide_rows(scores[part], lengths[part])
+            labels[part], times[part], forced[part] = self._decide_rows(scores[part, :steps], lengths[part])
         return Decisions(labels, times, forced, scores[np.arange(n), times - 1], lengths)
 
-    def accept(self, scores: np.ndarray, times: np.ndarray | int) -> np.ndarray:
+    def accept(self, scores: Any, times: Any) -> np.ndarray:
         """Return the class each stream accepts at this moment, or -1.
 
         Parameters
@@ -73,8 +100,14 @@ class Rule(ABC):
         times
             (n,) or one number: how many samples each stream has seen.
         """
-        margins = self.margins(scores, np.asarray(times))  # (n, K)
-        return np.where(margins.max(-1) >= 0, margins.argmax(-1), -1)
+        scores = np.asarray(scores)
+        if scores.ndim != 2:
+            raise ValueError(
+                f"`scores` must have shape (n, K): streams, classes; got shape {scores.shape}. "
+                "For one stream use step()."
+            )
+        scores = check_scores(scores[:, None])[0][:, 0]
+        return self._accept(scores, _check_times(times, len(scores)))
 
     def step(self, scores: Any, time: int, *, last: bool = False) -> Decision | None:
         """Decide on one stream at one moment: a `Decision`, or None to wait for the next sample.
@@ -89,20 +122,118 @@ class Rule(ABC):
             True when no further sample will come: a decision is forced.
         """
         time = check_integer("time", time, 1)
-        scores = check_scores(np.asarray(scores)[None, None])[0][0]  # (1, K)
-        label = int(self.accept(scores, time)[0])
-        if label < 0 and not last:
-            return None
-        forced = label < 0
-        return Decision(int(scores[0].argmax()) if forced else label, time, forced, scores[0])
+        # A copy: the decision outlives whatever buffer the caller reuses.
+        scores = np.array(scores)
+        if scores.ndim != 1:
+            raise ValueError(
+                f"`scores` must have shape (K,), one per class; got shape {scores.shape}. "
+                "For many streams use accept(), for whole series decide()."
+            )
+        scores = check_scores(scores[None, None])[0][0]  # (1, K)
+        label = int(self._accept(scores, np.array(time))[0])
+        if label >= 0:
+            return Decision(label, time, False, scores[0])
+        return Decision(int(self.best_guess(scores)[0]), time, True, scores[0]) if last else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule as plain JSON values; `from_dict` reads them back. Infinity becomes "inf"."""
+        return {"rule": type(self).__name__} | {k: _to_json(v) for k, v in self._arguments().items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the rule that `to_dict` described."""
+        if not isinstance(values, Mapping) or values.get("rule") != cls.__name__:
+            raise ValueError(
+                f"`values` must be a dict with rule={cls.__name__!r}, as {cls.__name__}.to_dict() "
+                f"returns; got {values!r}."
+            )
+        arguments = {name: _from_json(value) for name, value in values.items() if name != "rule"}
+        known = inspect.signature(cls).parameters
+        needed = {name for name, parameter in known.items() if parameter.default is parameter.empty}
+        unknown, missing = sorted(arguments.keys() - known), sorted(needed - arguments.keys())
+        if unknown or missing:
+            raise ValueError(
+                f"`values` must hold the arguments of {cls.__name__}: {', '.join(known)}; "
+                f"unknown: {', '.join(unknown) or 'none'}, missing: {', '.join(missing) or 'none'}."
+            )
+        return cls(**arguments)
 
     def _decide_rows(self, scores: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:
         n, steps, _ = scores.shape
         inside = np.arange(steps) < lengths[:, None]  # (n, T)
-        margins = self.margins(np.where(inside[..., None], scores, 0), np.arange(1, steps + 1))  # (n, T, K)
+        padded = np.where(inside[..., None], scores, 0)
+        margins = self.margins(padded, np.arange(1, steps + 1))  # (n, T, K)
         accepted = (margins.max(-1) >= 0) & inside
         forced = ~accepted.any(1)
         first = np.where(forced, lengths - 1, accepted.argmax(1))
         rows = np.arange(n)
-        labels = np.where(forced, scores[rows, first].argmax(-1), margins[rows, first].argmax(-1))
+        labels = np.where(forced, self.best_guess(scores[rows, first]), margins[rows, first].argmax(-1))
         return labels, first + 1, forced
+
+    def _accept(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
+        margins = self.margins(scores, times)  # (n, K)
+        return np.where(margins.max(-1) >= 0, margins.argmax(-1), -1)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def __repr__(self) -> str:
+        defaults = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
+        shown = [
+            f"{name}={_show(value)}"
+            for name, value in self._arguments().items()
+            if isinstance(value, np.ndarray) or value != defaults[name]
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.to_dict()))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Copies and unpickled arrays come back writeable.
+        self.__dict__.update(state)
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+
+def _check_times(times: Any, n: int) -> np.ndarray:
+    array = np.asarray(times)
+    if array.shape not in ((), (n,)):
+        raise ValueError(
+            f"`times` must be one number or have shape ({n},), one per stream; got shape {array.shape}."
+        )
+    if not np.issubdtype(array.dtype, np.integer) and array.size:
+        raise TypeError(f"`times` must be whole numbers; got dtype {array.dtype}.")
+    if array.size and array.min() < 1:
+        raise ValueError(f"`times` count samples from 1; got {array.min()}.")
+    return array.astype(np.int64)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _to_json(value.tolist())
+    if isinstance(value, list):
+        return [_to_json(item) for item in value]
+    return "inf" if value == np.inf else value
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_json(item) for item in value]
+    return np.inf if value == "inf" else value
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        if value.size > SHOWN_NUMBERS:
+            return f"<array of shape {value.shape}>"
+        return _show(value.tolist())
+    if isinstance(value, list):
+        return f"[{', '.join(map(_show, value))}]"
+    return "float('inf')" if value == np.inf else repr(value)

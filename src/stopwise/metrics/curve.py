@@ -1,0 +1,185 @@
+"""What a speed-accuracy tradeoff (SAT) curve is: its points, looking them up, the area under it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stopwise.validation import check_integer
+
+
+class SATPoint(NamedTuple):
+    """What one threshold gives, or several as arrays.
+
+    Parameters
+    ----------
+    mean_time, std_time
+        Mean and standard deviation of the hitting time.
+    error
+        Macro error.
+    forced
+        Share of series that end before the threshold is reached.
+
+    Examples
+    --------
+    >>> SATPoint(mean_time=2.5, std_time=1.0, error=0.1, forced=0.0).error
+    0.1
+    """
+
+    mean_time: Any
+    std_time: Any
+    error: Any
+    forced: Any
+
+
+@dataclass(frozen=True)
+class ClassChanges:
+    """How the count of wrong decisions of each class changes along a curve, without its zeros."""
+
+    totals: np.ndarray  # (K,) series of each class
+    start: np.ndarray  # (K,) wrong ones at the first point
+    points: np.ndarray  # (m,) first point at which a change counts
+    classes: np.ndarray  # (m,)
+    change: np.ndarray  # (m,) +1 or -1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SATCurve:
+    """A speed-accuracy tradeoff curve: P points, from the hastiest to the most patient.
+
+    Point p is what every threshold above `thresholds[p - 1]`, up to and including `thresholds[p]`, gives;
+    the last threshold is infinity.
+
+    Parameters
+    ----------
+    thresholds
+        (P,) ascending.
+    mean_time, std_time
+        (P,) mean and standard deviation of the hitting time.
+    error
+        (P,) macro error: the mean of the class errors, over the classes that occur.
+    forced
+        (P,) share of series that end before the threshold is reached.
+    length
+        Length of the longest series.
+
+    Examples
+    --------
+    >>> from stopwise.metrics import sat_curve
+    >>> curve = sat_curve([[[0.0, 1.0], [3.0, 0.0]], [[0.0, 2.0], [0.0, 2.5]]], [0, 1])
+    >>> curve
+    SATCurve(5 points, mean time 1.00 to 2.00, error 0.500 to 0.000)
+    >>> curve.at_threshold(1.5)
+    SATPoint(mean_time=1.5, std_time=0.5, error=0.0, forced=0.0)
+    >>> curve.at_time([1.2, 1.8])
+    array([0.5, 0. ])
+    """
+
+    thresholds: np.ndarray
+    mean_time: np.ndarray
+    std_time: np.ndarray
+    error: np.ndarray
+    forced: np.ndarray
+    length: int
+    _changes: ClassChanges
+
+    @cached_property
+    def class_error(self) -> np.ndarray:
+        """(P, K) error of each class, NaN for classes that do not occur. Computed on first use."""
+        changes = self._changes
+        wrong = np.zeros((len(self), len(changes.totals)))
+        wrong[0] = changes.start
+        np.add.at(wrong, (changes.points, changes.classes), changes.change)
+        np.cumsum(wrong, axis=0, out=wrong)
+        wrong[:, changes.totals == 0] = np.nan
+        wrong /= np.maximum(changes.totals, 1)
+        return wrong
+
+    def at_threshold(self, threshold: Any) -> SATPoint:
+        """Return what a threshold gives; an array of thresholds gives arrays.
+
+        On a thinned curve it is the next kept point at or above the threshold.
+        """
+        points = np.searchsorted(self.thresholds, _check_numbers("threshold", threshold, 0))
+        columns = (self.mean_time, self.std_time, self.error, self.forced)
+        return SATPoint(*(_pick(column, points) for column in columns))
+
+    def at_time(self, mean_time: Any) -> Any:
+        """Return the macro error at a mean hitting time; an array of times gives an array.
+
+        It is the error of the last point that is not slower; before the first point, that of the first.
+        """
+        points = np.searchsorted(self.mean_time, _check_numbers("mean_time", mean_time), side="right")
+        return _pick(self.error, np.maximum(points - 1, 0))
+
+    def thin(self, points: int) -> SATCurve:
+        """Return a curve of at most so many points, evenly spaced in mean time, both ends among them."""
+        points = check_integer("points", points, 2)
+        if len(self) <= points:
+            return self
+        wanted = np.linspace(self.mean_time[0], self.mean_time[-1], points)
+        keep = np.searchsorted(self.mean_time, wanted, side="right") - 1
+        keep[0], keep[-1] = 0, len(self) - 1
+        keep = np.unique(keep)
+        old = self._changes
+        changes = ClassChanges(
+            old.totals, old.start, np.searchsorted(keep, old.points), old.classes, old.change
+        )
+        return SATCurve(
+            self.thresholds[keep],
+            self.mean_time[keep],
+            self.std_time[keep],
+            self.error[keep],
+            self.forced[keep],
+            self.length,
+            changes,
+        )
+
+    def __len__(self) -> int:
+        return len(self.thresholds)
+
+    def __repr__(self) -> str:
+        return (
+            f"SATCurve({len(self)} points, mean time {self.mean_time[0]:.2f} to {self.mean_time[-1]:.2f}, "
+            f"error {self.error[0]:.3f} to {self.error[-1]:.3f})"
+        )
+
+
+def ausat(curve: SATCurve) -> float:
+    """Return the area under the macro error over mean hitting time on [1, T], divided by T - 1.
+
+    T is the length of the longest series. The curve is a step function: between two points the error is
+    that of the faster one, and beyond the last point that of the last. With T = 1 it is the error itself.
+
+    Parameters
+    ----------
+    curve
+        From `sat_curve`.
+
+    Examples
+    --------
+    >>> from stopwise.metrics import sat_curve
+    >>> ausat(sat_curve([[[0.0, 1.0], [3.0, 0.0]], [[0.0, 2.0], [0.0, 2.5]]], [0, 1]))
+    0.25
+    """
+    if not isinstance(curve, SATCurve):
+        raise TypeError(f"`curve` must be what sat_curve() returns; got {type(curve).__name__}.")
+    if curve.length == 1:
+        return float(curve.error[0])
+    widths = np.diff(curve.mean_time, append=curve.length)
+    return float(curve.error @ widths) / (curve.length - 1)
+
+
+def _pick(column: np.ndarray, points: np.ndarray) -> Any:
+    return float(column[points]) if np.ndim(points) == 0 else column[points]
+
+
+def _check_numbers(name: str, value: Any, low: float = -np.inf) -> np.ndarray:
+    array = np.asarray(value)
+    if not np.issubdtype(array.dtype, np.number) or not (array >= low).all():
+        wanted = "numbers, not NaN" if low == -np.inf else f"numbers >= {low:g}, not NaN"
+        raise ValueError(f"`{name}` must be {wanted}; got {value!r}.")
+    return array

@@ -1,0 +1,111 @@
+"""How far estimated log-likelihood ratios are from the true ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stopwise.validation import check_scores
+
+# Numbers worked on at once: bounds the memory beyond the inputs.
+CHUNK_NUMBERS = 1_000_000
+
+
+class LLRError(NamedTuple):
+    """The error of estimated log-likelihood ratios (LLRs).
+
+    Parameters
+    ----------
+    mean_abs
+        Mean of |estimate - truth| in nats, over steps, series and pairs of different classes.
+    relative
+        The same, divided by the mean of |truth|.
+    slope
+        Regression slope of estimate on truth: 1 is right, towards 0 the estimate saturates.
+
+    Examples
+    --------
+    >>> LLRError(mean_abs=1.5, relative=0.06, slope=0.98).slope
+    0.98
+    """
+
+    mean_abs: float
+    relative: float
+    slope: float
+
+
+def llr_error(scores: Any, true_scores: Any, lengths: Any = None) -> LLRError:
+    """Compare estimated with true log-likelihood ratios.
+
+    Scores may be shifted by any amount per series and step: only their differences count. `relative`
+    and `slope` are NaN if every true LLR is zero.
+
+    Parameters
+    ----------
+    scores
+        (n, T, K) estimated scores.
+    true_scores
+        (n, T, K) true scores.
+    lengths
+        (n,) lengths of the series; None means all have T steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth = np.array([[[0.0, 2.0], [0.0, 4.0]]])
+    >>> llr_error(0.5 * truth, truth)  # half as sure as it should be
+    LLRError(mean_abs=1.5, relative=0.5, slope=0.5)
+    """
+    scores, lengths = check_scores(scores, lengths)
+    if scores.shape != np.shape(true_scores):
+        raise ValueError(
+            "`scores` and `true_scores` must have the same shape (n, T, K); "
+            f"got {scores.shape} and {np.shape(true_scores)}."
+        )
+    true_scores, _ = check_scores(true_scores, lengths, name="true_scores")
+    n, steps, classes = scores.shape
+    if n == 0:
+        raise ValueError("`scores` holds no series; an error needs at least one.")
+    sums = np.zeros(4)
+    rows = max(1, CHUNK_NUMBERS // (steps * classes))
+    for start in range(0, n, rows):
+        part = slice(start, start + rows)
+        inside = np.arange(steps) < lengths[part, None]  # (rows, T)
+        sums += _sums(scores[part][inside], true_scores[part][inside])
+    differences, sizes, products, squares = sums.tolist()
+    mean_abs = differences / (int(lengths.sum()) * classes * (classes - 1) / 2)
+    if squares == 0:
+        return LLRError(mean_abs, math.nan, math.nan)
+    return LLRError(mean_abs, differences / sizes, products / squares)
+
+
+def _sums(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Return the sums over rows (m, K) and pairs of |est - true|, |true|, est * true and true ** 2.
+
+    The last two are both short of the factor K, which their ratio does not need.
+    """
+    estimate, truth = _centre(estimate), _centre(truth)
+    return np.array(
+        [
+            _pair_distances(estimate - truth),
+            _pair_distances(truth),
+            np.einsum("mk,mk->", estimate, truth),
+            np.einsum("mk,mk->", truth, truth),
+        ]
+    )
+
+
+def _centre(scores: np.ndarray) -> np.ndarray:
+    scores = scores.astype(np.float64)
+    # On centred numbers, the sum over pairs of (a_k - a_l)(b_k - b_l) is K times the sum of a_k b_k.
+    return scores - scores.mean(-1, keepdims=True)
+
+
+def _pair_distances(values: np.ndarray) -> float:
+    """Return the sum over rows (m, K) and pairs k < l of |v_k - v_l|."""
+    classes = values.shape[-1]
+    # In sorted order the number of rank r is added r times and subtracted K - 1 - r times.
+    weights = 2.0 * np.arange(classes) - (classes - 1)
+    return float((np.sort(values, axis=-1) @ weights).sum())

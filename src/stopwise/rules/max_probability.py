@@ -1,0 +1,92 @@
+"""Stop when the posterior probability of a class is high enough."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stopwise.rules.arrays import frozen_floats
+from stopwise.rules.base import Rule
+from stopwise.validation import check_real
+
+
+class MaxProbability(Rule):
+    """Accept class k once its posterior `softmax(S + log prior)_k` reaches `probability`.
+
+    If the scores are the true log-likelihoods and the prior is right, a series decided before its end
+    is decided correctly with at least this probability, averaged over the classes by the prior.
+
+    A decision forced by the end of a series takes the class of the highest posterior.
+
+    Parameters
+    ----------
+    probability
+        The posterior to reach, in (0, 1]. The value 1 is never reached: it waits for the end.
+    prior
+        (K,) prior probabilities, positive, summing to 1; None means equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.array([[[0.0, 1.0], [0.0, 2.5]]])  # posteriors of class 1: 0.73, 0.92
+    >>> MaxProbability(0.9).decide(scores)[0].time
+    2
+    >>> MaxProbability(0.9, prior=[0.2, 0.8]).decide(scores)[0].time  # 0.92 at the first step
+    1
+    """
+
+    def __init__(self, probability: float, *, prior: Any = None) -> None:
+        self.probability = check_real("probability", probability, 0, 1, open_low=True)
+        self.prior = None if prior is None else _check_prior(prior)
+
+    def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return the posterior log-odds of each class minus those of `probability`, (..., K)."""
+        # In log-odds, posteriors that differ from 1 by less than a float can tell keep their order.
+        p = self.probability
+        return _log_odds(self._weigh(scores)) - (math.inf if p == 1 else math.log(p) - math.log1p(-p))
+
+    def best_guess(self, scores: np.ndarray) -> np.ndarray:
+        """Return the class of the highest posterior, (...)."""
+        return self._weigh(scores).argmax(-1)
+
+    def _weigh(self, scores: np.ndarray) -> np.ndarray:
+        scores = np.asarray(scores, dtype=np.float64)
+        if self.prior is None:
+            return scores
+        if len(self.prior) != scores.shape[-1]:
+            raise ValueError(
+                f"`prior` is for {len(self.prior)} classes; the scores have {scores.shape[-1]}. "
+                f"Give {scores.shape[-1]} values, or None for equal ones."
+            )
+        return scores + np.log(self.prior)
+
+
+def _log_odds(weighed: np.ndarray) -> np.ndarray:
+    """Return `z_k - logsumexp over l != k of z_l` for each class k, (..., K)."""
+    top = weighed.argmax(-1)[..., None]  # (..., 1)
+    best = np.take_along_axis(weighed, top, -1)
+    # For all but the top class the sum over the others holds the top one, so it can be had by
+    # subtraction; for the top class that would cancel, and the others are summed on their own scale.
+    share = np.exp(weighed - best)
+    np.put_along_axis(share, top, 0.0, -1)
+    others = best + np.log1p(share.sum(-1, keepdims=True) - share)
+    rest = weighed.copy()
+    np.put_along_axis(rest, top, -np.inf, -1)
+    second = rest.max(-1, keepdims=True)
+    runners_up = second + np.log(np.exp(rest - second).sum(-1, keepdims=True))
+    np.put_along_axis(others, top, runners_up, -1)
+    return weighed - others
+
+
+def _check_prior(prior: Any) -> np.ndarray:
+    array = frozen_floats("prior", prior)
+    if array.ndim != 1 or len(array) < 2:
+        raise ValueError(f"`prior` must have shape (K,) with K >= 2; got shape {array.shape}.")
+    if not (array > 0).all() or not math.isclose(array.sum(), 1, rel_tol=1e-6):
+        raise ValueError(
+            f"`prior` must be positive and sum to 1; got {array.tolist()} with sum {array.sum():g}. "
+            "Divide counts by their sum, and drop classes that cannot occur."
+        )
+    return array
