@@ -1,0 +1,131 @@
+"""The losses: LSEL, LLLR and the multiplet cross-entropy, as classwise means.
+
+Each is a mean over the steps of a series, then over the series of a class, then over the classes. So
+the logits are posteriors under a uniform prior whatever the class counts, and their differences are
+log-likelihood ratios. Steps past a series' own end count nowhere.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def lsel(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
+    """Log-sum-exponential loss, log(1 + Σ_{l≠y} exp(−λ_yl)): softmax cross-entropy on the scores.
+
+    Parameters
+    ----------
+    scores
+        (B, T, K) scores.
+    y
+        (B,) class indices.
+    lengths
+        (B,) lengths of the series; None means all have T steps.
+    weight
+        (B,) weights of the series, to be summed; None means the classwise mean of this batch.
+
+    Examples
+    --------
+    >>> import torch
+    >>> lsel(torch.zeros(1, 3, 2), torch.tensor([0]))  # knowing nothing costs log 2
+    tensor(0.6931)
+    """
+    losses = _cross_entropy(scores, y)  # (B, T)
+    return _mean(losses, inside_steps(scores, lengths), y, scores.shape[-1], weight)
+
+
+def lllr(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
+    """Loss for log-likelihood-ratio estimation: the mean over l≠y of σ(−λ_yl).
+
+    Parameters are those of `lsel`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> lllr(torch.zeros(1, 3, 2), torch.tensor([0]))
+    tensor(0.5000)
+    """
+    classes = scores.shape[-1]
+    own = scores.gather(-1, y[:, None, None].expand(-1, scores.shape[1], 1))  # (B, T, 1)
+    # The term l = y is σ(0) = 1/2: taken away after the sum.
+    losses = (torch.sigmoid(scores - own).sum(-1) - 0.5) / (classes - 1)  # (B, T)
+    return _mean(losses, inside_steps(scores, lengths), y, classes, weight)
+
+
+def multiplet_cross_entropy(
+    logits: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tensor | None = None
+) -> Tensor:
+    """Cross-entropy of every prefix of every window (every *multiplet*) against the label.
+
+    Parameters
+    ----------
+    logits
+        (B, W, M, K): prefixes of 1..M samples of the windows that start at step 1..W.
+    y, lengths, weight
+        As for `lsel`. A window counts if it lies inside its series; a series shorter than one window
+        counts with the prefixes it has.
+
+    Examples
+    --------
+    >>> import torch
+    >>> multiplet_cross_entropy(torch.zeros(1, 4, 2, 2), torch.tensor([1]))
+    tensor(0.6931)
+    """
+    losses = _cross_entropy(logits, y)  # (B, W, M)
+    return _mean(losses, _inside_windows(logits, lengths), y, logits.shape[-1], weight)
+
+
+def class_weights(y: Tensor, classes: int) -> Tensor:
+    """Return weights (B,) that sum to 1 and give every class present the same share.
+
+    Examples
+    --------
+    >>> import torch
+    >>> class_weights(torch.tensor([0, 0, 1]), 2)
+    tensor([0.2500, 0.2500, 0.5000])
+    """
+    counts = torch.bincount(y, minlength=classes)
+    return 1.0 / (counts[y] * (counts > 0).sum())
+
+
+def inside_steps(scores: Tensor, lengths: Tensor | None) -> Tensor | None:
+    """Return the mask (B, T) of the steps inside each series; None when all are."""
+    if lengths is None:
+        return None
+    return torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
+
+
+def _inside_windows(logits: Tensor, lengths: Tensor | None) -> Tensor | None:
+    """Mask (B, W, M) of the multiplets inside each series."""
+    if lengths is None:
+        return None
+    windows, samples = logits.shape[1:3]
+    start = torch.arange(windows, device=logits.device)[None, :, None]  # (1, W, 1)
+    position = torch.arange(samples, device=logits.device)
+    length = lengths[:, None, None]  # (B, 1, 1)
+    return (start <= (length - samples).clamp(min=0)) & (start + position < length)
+
+
+def _cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
+    """Cross-entropy of (B, ..., K) logits against y (B,), one number each: (B, ...)."""
+    target = y.reshape(-1, *[1] * (logits.ndim - 2)).expand(logits.shape[:-1])
+    flat = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), reduction="none")
+    return flat.reshape(logits.shape[:-1])
+
+
+def _mean(losses: Tensor, inside: Tensor | None, y: Tensor, classes: int, weight: Tensor | None) -> Tensor:
+    """Mean over a series' own steps, then the weighted sum over series."""
+    losses = losses.flatten(1)  # (B, steps)
+    if inside is None:
+        per_series = losses.mean(1)
+    else:
+        inside = inside.flatten(1)
+        # `where` and not a product: what lies past the end may be infinite.
+        per_series = torch.where(inside, losses, 0.0).sum(1) / inside.sum(1)
+    weight = class_weights(y, classes) if weight is None else weight
+    return (per_series * weight.to(losses.dtype)).sum()
+
+
+LOSSES = {"lsel": lsel, "lllr": lllr}

@@ -1,0 +1,143 @@
+"""The accumulator: the network emits increments of evidence and the head adds them up.
+
+By the chain rule log p(x_1..x_t | k) is the sum over s of log p(x_s | x_<s, k): each term is moderate even
+where the sum is in the hundreds. Saturation then bounds the increment, never the sum.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from stopwise.nets.base import Evidence, Integrator
+from stopwise.nets.lstm import WindowLSTM
+from stopwise.validation import check_choice, check_integer
+
+BODIES = ("window", "lstm")
+
+
+class WindowBody(nn.Module):
+    """Features of the last M samples: one hidden layer, the same at every step.
+
+    Where fewer than M samples have come, the missing ones count nothing and a bias of its own says so.
+    """
+
+    def __init__(self, features: int, hidden: int, window: int) -> None:
+        super().__init__()
+        self.window = window
+        self.lags = nn.Parameter(torch.empty(window, hidden, features))  # lags[j] reads x_{s-j}
+        nn.init.normal_(self.lags, std=(2 / (features * window)) ** 0.5)
+        self.bias = nn.Parameter(torch.zeros(window, hidden))  # bias[j]: j+1 samples are there
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features (B, T, H) of the newest samples at each step of x (B, T, D)."""
+        steps = x.shape[1]
+        there = torch.arange(steps, device=x.device).clamp(max=self.window - 1)
+        if self.window == 1:
+            return torch.relu(F.linear(x, self.lags[0], self.bias[0]))
+        kernel = self.lags.flip(0).permute(1, 2, 0)  # (H, D, M)
+        summed = F.conv1d(F.pad(x.transpose(1, 2), (self.window - 1, 0)), kernel)  # (B, H, T)
+        return torch.relu(summed.transpose(1, 2) + self.bias[there])
+
+    def multiplets(self, x: Tensor) -> Tensor:
+        """Return the features (B, W, M, H) of windows that start afresh: nothing before them counts."""
+        samples = min(x.shape[1], self.window)
+        windows = x.shape[1] - samples + 1
+        lagged = torch.einsum("btd,mhd->mbth", x, self.lags[:samples])  # lag m of each sample
+        states = [
+            sum(lagged[j, :, m - j : m - j + windows] for j in range(m + 1)) + self.bias[m]
+            for m in range(samples)
+        ]
+        return torch.relu(torch.stack(states, dim=2))
+
+
+class LSTMBody(nn.Module):
+    """Features of all samples so far: the state of an LSTM."""
+
+    def __init__(self, features: int, hidden: int, activation: str) -> None:
+        super().__init__()
+        self.lstm = WindowLSTM(features, hidden, activation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the state (B, T, H) after each step of x (B, T, D)."""
+        return self.lstm(x, x.shape[1])[:, 0].transpose(0, 1)  # type: ignore[no-any-return]
+
+    def multiplets(self, x: Tensor) -> Tensor:
+        """Return the states (B, 1, T, H): the one window is the whole series."""
+        return self(x)[:, None]
+
+
+class Accumulator(Integrator):
+    """Scores S(t) = Σ_{s≤t} (W φ_s + b), with features φ_s of the samples up to s.
+
+    Parameters
+    ----------
+    features, classes, order
+        As for `Integrator`.
+    body
+        "window": φ_s from the last N+1 samples, the same map at every step. "lstm": from all samples so
+        far, through an LSTM, however many they are.
+    window
+        Samples in the window, if not N+1.
+    hidden
+        H, the size of the features.
+    activation
+        "tanh" or "b2bsqrt", of the LSTM.
+    skip
+        Give the head the sample x_s beside the features: linear evidence then needs no learning of φ.
+    layer_norm
+        Normalise the features.
+    dropout
+        On the features.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = Accumulator(features=3, classes=2, order=1)
+    >>> net(torch.zeros(5, 10, 3)).scores.shape
+    torch.Size([5, 10, 2])
+    """
+
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        order: int,
+        *,
+        body: str = "window",
+        window: int | None = None,
+        hidden: int = 64,
+        activation: str = "tanh",
+        skip: bool = True,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(features, classes, order)
+        check_choice("body", body, BODIES)
+        window = order + 1 if window is None else check_integer("window", window, 1, order + 1)
+        self.body: WindowBody | LSTMBody = (
+            WindowBody(features, hidden, window)
+            if body == "window"
+            else LSTMBody(features, hidden, check_choice("activation", activation, ("tanh", "b2bsqrt")))
+        )
+        self.norm = nn.LayerNorm(hidden) if layer_norm else nn.Identity()
+        self.dropout = nn.Dropout(dropout)
+        self.head = nn.Linear(hidden, classes)
+        self.skip = nn.Linear(features, classes, bias=False) if skip else None
+
+    def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
+        """Return the evidence in standardised series x (B, T, D)."""
+        if not multiplets:
+            return Evidence(self._increments(self.body(x), x).cumsum(1), None)
+        states = self.body.multiplets(x)  # (B, W, M, H)
+        samples = states.shape[2]
+        inputs = x.unfold(1, samples, 1).transpose(2, 3)  # (B, W, M, D)
+        increments = self._increments(states, inputs)  # (B, W, M, K)
+        # The last increment of a window sees all the samples the body ever sees.
+        growth = torch.cat([increments[:, 0], increments[:, 1:, -1]], dim=1)  # (B, T, K)
+        return Evidence(growth.cumsum(1), increments.cumsum(2))
+
+    def _increments(self, states: Tensor, x: Tensor) -> Tensor:
+        increments = self.head(self.dropout(self.norm(states)))
+        return increments if self.skip is None else increments + self.skip(x)  # type: ignore[no-any-return]

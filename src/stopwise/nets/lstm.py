@@ -1,0 +1,113 @@
+"""B2Bsqrt-TANDEM, and the tanh LSTM of the baselines."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from stopwise.llr import WindowLogits
+from stopwise.nets.activations import check_alpha
+from stopwise.nets.base import WindowIntegrator
+from stopwise.nets.recurrence import Squash, WindowStates, b2bsqrt_squash, tanh_squash
+
+
+class WindowLSTM(nn.Module):
+    """An LSTM run over every window of a series.
+
+    Parameters
+    ----------
+    features, hidden
+        D and H.
+    activation
+        "b2bsqrt" or "tanh": of the candidate and of the output; gates are sigmoid.
+    alpha
+        α of B2Bsqrt.
+    """
+
+    def __init__(self, features: int, hidden: int, activation: str, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.input = nn.Parameter(torch.empty(4 * hidden, features))  # gates: i, f, o, candidate
+        self.recurrent = nn.Parameter(torch.empty(4 * hidden, hidden))
+        self.bias = nn.Parameter(torch.zeros(4 * hidden))
+        self.squash: Squash = b2bsqrt_squash(check_alpha(alpha)) if activation == "b2bsqrt" else tanh_squash()
+        self._initialise(hidden)
+
+    @torch.no_grad()
+    def _initialise(self, hidden: int) -> None:
+        for gate in range(4):
+            rows = slice(gate * hidden, (gate + 1) * hidden)
+            nn.init.xavier_uniform_(self.input[rows])
+            nn.init.orthogonal_(self.recurrent[rows])
+        self.bias[hidden : 2 * hidden] = 1  # the forget gate starts open
+
+    def forward(self, x: Tensor, samples: int) -> Tensor:
+        """Return the hidden states (M, W, B, H) after 1..M samples of each window of x (B, T, D)."""
+        projected = nn.functional.linear(x.transpose(0, 1), self.input, self.bias)  # (T, B, 4H)
+        return WindowStates.apply(projected, self.recurrent, samples, self.squash)  # type: ignore[no-any-return]
+
+
+class LSTMIntegrator(WindowIntegrator):
+    """An LSTM whose state after a window gives the window's logits.
+
+    Parameters
+    ----------
+    features, classes, order, formula
+        As for `WindowIntegrator`.
+    activation
+        "b2bsqrt" (B2Bsqrt-TANDEM) or "tanh" (the baselines, whose logits are bounded).
+    hidden
+        H, the size of the state.
+    alpha
+        α of B2Bsqrt.
+    layer_norm
+        Normalise the state before the head. Off by default: it bounds the logits.
+    dropout
+        On the state before the head.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = LSTMIntegrator(features=3, classes=2, order=4)
+    >>> net(torch.zeros(5, 10, 3)).scores.shape
+    torch.Size([5, 10, 2])
+    """
+
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        order: int,
+        formula: str = "tandem",
+        *,
+        activation: str = "b2bsqrt",
+        hidden: int = 64,
+        alpha: float = 1.0,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(features, classes, order, formula)
+        self.lstm = WindowLSTM(features, hidden, activation, alpha)
+        self.head = nn.Sequential(
+            nn.LayerNorm(hidden) if layer_norm else nn.Identity(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, classes),
+        )
+        bound = 1 / math.sqrt(hidden)
+        nn.init.uniform_(self.head[-1].weight, -bound, bound)  # type: ignore[arg-type]
+        nn.init.zeros_(self.head[-1].bias)  # type: ignore[arg-type]
+
+    def windows(self, x: Tensor, multiplets: bool) -> WindowLogits:
+        """Return the logits of the windows of x (B, T, D)."""
+        samples = min(x.shape[1], self.order + 1)
+        states = self.lstm(x, samples)  # (M, W, B, H)
+        if multiplets:
+            every = self.head(states).permute(2, 1, 0, 3)  # (B, W, M, K)
+            first, last = every[:, 0], every[:, 1:, -1]
+            before = every[:, 1:, -2] if samples > 1 else torch.zeros_like(last)
+            return WindowLogits(first, last, before, every)
+        first = self.head(states[:, 0]).transpose(0, 1)  # (B, M, K)
+        last = self.head(states[-1, 1:]).transpose(0, 1)  # (B, W-1, K)
+        before = self.head(states[-2, 1:]).transpose(0, 1) if samples > 1 else torch.zeros_like(last)
+        return WindowLogits(first, last, before)

@@ -1,0 +1,208 @@
+"""TANDEMformer: a transformer whose pooling lets evidence accumulate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from stopwise.llr import WindowLogits
+from stopwise.nets.base import WindowIntegrator
+from stopwise.nets.prefix_attention import pool_prefixes
+from stopwise.validation import check_choice
+
+POOLINGS = ("nsp", "gap", "one-token")
+POSITIONS = ("none", "sinusoidal", "learned")
+
+
+class Block(nn.Module):
+    """Self-attention and a two-layer feed-forward, each with a residual; pre-norm if asked for.
+
+    Dropout falls on the attention's heads and on the feed-forward's units, before their output maps.
+    """
+
+    def __init__(
+        self, features: int, heads: int, head_size: int, feed_forward: int, layer_norm: bool, dropout: float
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1 = nn.LayerNorm(features) if layer_norm else nn.Identity()
+        self.norm2 = nn.LayerNorm(features) if layer_norm else nn.Identity()
+        self.qkv = nn.Linear(features, 3 * heads * head_size)
+        self.out = nn.Linear(heads * head_size, features)
+        self.expand = nn.Linear(features, feed_forward)
+        self.contract = nn.Linear(feed_forward, features)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Mix tokens (R, L, D) and return them."""
+        q, k, v = split_heads(self.qkv(self.norm1(tokens)), self.heads)  # (R, h, L, d) each
+        mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)  # (R, L, h·d)
+        tokens = tokens + self.out(self.dropout(mixed))
+        return tokens + self.contract(self.dropout(torch.relu(self.expand(self.norm2(tokens)))))
+
+
+def split_heads(qkv: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return queries, keys and values (R, h, L, d) of projections (R, L, 3·h·d)."""
+    rows, length, width = qkv.shape
+    q, k, v = qkv.view(rows, length, 3, heads, width // (3 * heads)).permute(2, 0, 3, 1, 4)
+    return q, k, v
+
+
+class Tandemformer(WindowIntegrator):
+    """Tokens of a window, mixed by self-attention, pooled, and read by a small MLP.
+
+    Parameters
+    ----------
+    features, classes, order, formula
+        As for `WindowIntegrator`.
+    blocks, heads, head_size, feed_forward, mlp
+        Sizes; every block has weights of its own.
+    pooling
+        "nsp": the sum of the tokens over the constant N+1, so that evidence grows with the samples;
+        "gap": their mean, and "one-token": a learned token's output, which both stay of one size.
+    layer_norm
+        Pre-norm in the blocks. Off by default: it bounds what is summed.
+    positions
+        "none", "sinusoidal" or "learned": the place of a sample in its window. With "none" the window is
+        a set: right for samples independent in time, and blind to their order.
+    dropout
+        In the blocks and the MLP.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = Tandemformer(features=3, classes=2, order=4)
+    >>> net(torch.zeros(5, 10, 3)).scores.shape
+    torch.Size([5, 10, 2])
+    """
+
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        order: int,
+        formula: str = "tandem",
+        *,
+        blocks: int = 1,
+        heads: int = 2,
+        head_size: int = 16,
+        feed_forward: int = 32,
+        mlp: int = 32,
+        pooling: str = "nsp",
+        layer_norm: bool = False,
+        positions: str = "none",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(features, classes, order, formula)
+        self.pooling = check_choice("pooling", pooling, POOLINGS)
+        check_choice("positions", positions, POSITIONS)
+        self.blocks = nn.ModuleList(
+            Block(features, heads, head_size, feed_forward, layer_norm, dropout) for _ in range(blocks)
+        )
+        self.layer_norm = layer_norm
+        self.token = nn.Parameter(torch.randn(features) * 0.02) if pooling == "one-token" else None
+        self.places = _places(positions, order + 1, features)
+        self.read = nn.Linear(features, mlp)
+        self.head = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), nn.Linear(mlp, classes))
+
+    def windows(self, x: Tensor, multiplets: bool) -> WindowLogits:
+        """Return the logits of the windows of x (B, T, D)."""
+        batch, steps, _ = x.shape
+        samples = min(steps, self.order + 1)
+        every = range(1, samples + 1)
+        pool = self._narrow(x, samples) if self._is_narrow else self._wide(x, samples)
+        if multiplets:
+            logits = self.head(pool(0, steps - samples + 1, every))  # (B, W, M, K)
+            first, full = logits[:, 0], logits[:, 1:, -1]
+            short = logits[:, 1:, -2] if samples > 1 else torch.zeros_like(full)
+            return WindowLogits(first, full, short, logits)
+        first = self.head(pool(0, 1, every))[:, 0]  # (B, M, K)
+        if steps == samples:
+            none = first[:, :0]
+            return WindowLogits(first, none, none)
+        if samples == 1:
+            full = self.head(pool(1, steps, range(1, 2)))[:, :, 0]  # (B, W-1, K)
+            return WindowLogits(first, full, torch.zeros_like(full))
+        both = self.head(pool(1, steps - samples + 1, range(samples - 1, samples + 1)))  # (B, W-1, 2, K)
+        return WindowLogits(first, both[:, :, 1], both[:, :, 0])
+
+    @property
+    def _is_narrow(self) -> bool:
+        """Whether all that is D wide is linear, so that the tokens of each prefix need not exist."""
+        return len(self.blocks) == 1 and not self.layer_norm and self.token is None
+
+    def _wide(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
+        """Encode one prefix length at a time with D-wide tokens."""
+        windows = x.unfold(1, samples, 1).transpose(2, 3)  # (B, W, M, D), a view
+        if self.places is not None:
+            windows = windows + self.places[:samples]
+
+        def pool(start: int, stop: int, lengths: range) -> Tensor:
+            chosen = windows[:, start:stop]
+            rows = chosen.reshape(-1, samples, x.shape[2])  # (B·W, M, D)
+            pooled = torch.stack([self._encode(rows[:, :length]) for length in lengths], dim=1)
+            return self.read(pooled).view(*chosen.shape[:2], len(lengths), -1)  # (B, W, lengths, mlp)
+
+        return pool
+
+    def _encode(self, tokens: Tensor) -> Tensor:
+        """Mix and pool the tokens (R, i, D) of one prefix: (R, D)."""
+        length = tokens.shape[1]
+        if self.token is not None:
+            tokens = torch.cat([self.token.expand(len(tokens), 1, -1), tokens], dim=1)
+        for block in self.blocks:
+            tokens = block(tokens)
+        if self.token is not None:
+            return tokens[:, 0]
+        return tokens.sum(1) / (self.order + 1 if self.pooling == "nsp" else length)
+
+    def _narrow(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
+        """Project the samples once; all that follows is as narrow as heads, units and MLP.
+
+        With one block and no normalisation in between, the MLP's first layer R reads
+        R Σ_s (x_s + O a_s + C relu(E(x_s + O a_s))): everything D wide is linear, so R, E and their
+        products with O and C are applied to the samples and the heads directly.
+        """
+        block: Block = self.blocks[0]  # type: ignore[assignment]
+        weight = torch.cat([block.qkv.weight, block.expand.weight, self.read.weight])
+        sizes = [len(block.qkv.weight), len(block.expand.weight), len(self.read.weight)]
+        projected = F.linear(x, weight)  # (B, T, 3·h·d + ff + mlp)
+        qkv_bias = block.qkv.bias
+        expand_bias = F.linear(block.out.bias, block.expand.weight, block.expand.bias)
+        read_bias = F.linear(block.out.bias + block.contract.bias, self.read.weight)
+        fixed = torch.cat([qkv_bias, expand_bias, read_bias])  # a token's part that no sample changes
+        if self.places is not None:
+            fixed = fixed + F.linear(self.places[:samples], weight)  # (M, ...)
+        windows = projected.unfold(1, samples, 1).transpose(2, 3) + fixed  # (B, W, M, ...)
+        expand_out = block.expand.weight @ block.out.weight  # (ff, h·d)
+        read_out = self.read.weight @ block.out.weight  # (mlp, h·d)
+        read_contract = self.read.weight @ block.contract.weight  # (mlp, ff)
+
+        def pool(start: int, stop: int, lengths: range) -> Tensor:
+            chosen = windows[:, start:stop]
+            qkv, units, direct = chosen.flatten(0, 1).split(sizes, dim=-1)
+            q, k, v = split_heads(qkv, block.heads)
+            heads, fired = pool_prefixes(q, k, v, units, expand_out, lengths, block.dropout)
+            counts = torch.tensor(list(lengths), device=x.device)
+            summed = direct.cumsum(1)[:, counts - 1]  # (R, lengths, mlp)
+            summed = summed + F.linear(heads, read_out) + F.linear(fired, read_contract)
+            summed = summed / (self.order + 1 if self.pooling == "nsp" else counts[:, None])
+            return (summed + self.read.bias).view(*chosen.shape[:2], len(lengths), -1)
+
+        return pool
+
+
+def _places(positions: str, length: int, features: int) -> Tensor | None:
+    """Return positional encodings (M, D), or None."""
+    if positions == "none":
+        return None
+    if positions == "learned":
+        return nn.Parameter(torch.randn(length, features) * 0.02)
+    place = torch.arange(length)[:, None]  # (M, 1)
+    channel = torch.arange(features)
+    angle = place * torch.exp(-math.log(10000.0) * (channel - channel % 2) / features)
+    return nn.Buffer(torch.where(channel % 2 == 0, angle.sin(), angle.cos()))

@@ -1,0 +1,68 @@
+"""Progress of long work: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+LINE_SECONDS = 10.0
+
+
+class Reporter:
+    """Report steps of known number.
+
+    Parameters
+    ----------
+    title
+        What the work is.
+    total
+        How many steps it has.
+    show
+        True: a bar on a terminal, a line every ten seconds elsewhere. False: nothing. "auto": a bar on a
+        terminal, nothing elsewhere.
+
+    Examples
+    --------
+    >>> with Reporter("training", total=2, show=False) as reporter:
+    ...     reporter.advance("loss 0.5")
+    """
+
+    def __init__(self, title: str, total: int, show: bool | str) -> None:
+        terminal = sys.stderr.isatty()
+        self._title, self._total, self._done = title, total, 0
+        self._lines = show is True and not terminal
+        self._spoken = time.monotonic()
+        self._bar = None
+        if show and terminal:
+            columns = ("[bold]{task.description}", "[dim]{task.fields[note]}")
+            self._bar = Progress(
+                TextColumn(columns[0]), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                TextColumn(columns[1]), console=Console(stderr=True), transient=True,
+            )  # fmt: skip
+            self._task = self._bar.add_task(title, total=total, note="")
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def advance(self, note: str = "", steps: int = 1) -> None:
+        """Say that `steps` more are done; `note` tells the newest figures."""
+        self._done += steps
+        if self._bar:
+            self._bar.update(self._task, advance=steps, note=note)
+        last = self._done >= self._total
+        if self._lines and (last or time.monotonic() - self._spoken >= LINE_SECONDS):
+            self._spoken = time.monotonic()
+            print(f"{self._title}: {self._done}/{self._total} {note}".rstrip(), file=sys.stderr, flush=True)
