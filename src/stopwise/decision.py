@@ -77,8 +77,12 @@ class Decisions:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> Decision:
+        label = self.labels[index]
         return Decision(
-            self.labels[index], int(self.times[index]), bool(self.forced[index]), self.scores[index]
+            label.item() if isinstance(label, np.generic) else label,
+            int(self.times[index]),
+            bool(self.forced[index]),
+            self.scores[index],
         )
 
     def __iter__(self) -> Iterator[Decision]:

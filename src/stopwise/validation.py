@@ -67,11 +67,15 @@ def check_scores(scores: Any, lengths: Any = None, *, name: str = "scores") -> t
     n, steps, classes = array.shape
     if steps < 1 or classes < 2:
         raise ValueError(f"`{name}` needs at least 1 step and 2 classes; got shape {array.shape}.")
-    if not np.issubdtype(array.dtype, np.floating):
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"`{name}` must hold real numbers; got dtype {array.dtype}.")
+    if array.dtype.kind != "f":
         array = array.astype(np.float64)
     lengths = check_lengths(lengths, n, steps)
     # A sum is finite only if all its terms are, up to overflow: a cheap first look before the exact one.
-    if not np.isfinite(array.sum(dtype=np.float64)):
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum(dtype=np.float64)
+    if not np.isfinite(total):
         inside = np.arange(steps) < lengths[:, None]
         if not np.isfinite(array[inside]).all():
             raise ValueError(

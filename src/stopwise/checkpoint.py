@@ -1,0 +1,125 @@
+"""A model on disk: a folder with `model.json`, which people can read, and the weights in safetensors.
+
+The weights' file is named by its content and written first; `model.json`, which names it, is moved into
+place last. So a folder holds a whole model at every moment, whatever is killed in between. Loading reads
+numbers and text, and cannot run code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from stopwise import storage
+
+FORMAT = "stopwise-model"
+FORMAT_VERSION = 1
+ABOUT = "model.json"
+
+
+class CheckpointError(ValueError):
+    """A model folder that is damaged, incomplete, or not one of ours."""
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that made a result.
+
+    Examples
+    --------
+    >>> sorted(versions())
+    ['numpy', 'python', 'stopwise', 'torch']
+    """
+    return {
+        "stopwise": version("stopwise"),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def save_model(folder: str | Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+    """Write a model to `folder`, replacing the one that may be there."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise CheckpointError(f"`path` must be a folder; {folder} is a file. Choose another path.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / ABOUT).exists():
+        raise CheckpointError(
+            f"`path` must be a new or empty folder or hold a stopwise model; {folder} holds other files."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = folder / f".weights.{os.getpid()}.part"
+    storage.write(aside, tensors, {"kind": "weights"})
+    digest = _digest(aside)
+    weights = folder / f"weights-{digest[:16]}.safetensors"
+    os.replace(aside, weights)
+    about = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "versions": versions(),
+        "weights": {"file": weights.name, "sha256": digest},
+        **about,
+    }
+    _write_text(folder / ABOUT, json.dumps(about, indent=2, allow_nan=False) + "\n")
+    for stale in folder.glob("weights-*.safetensors"):
+        if stale != weights:
+            stale.unlink()
+
+
+def load_model(folder: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `save_model` wrote."""
+    folder = Path(folder)
+    if not (folder / ABOUT).is_file():
+        raise FileNotFoundError(f"No stopwise model at {folder}: {ABOUT} is not there.")
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{folder / ABOUT} is damaged: {error}. Save the model again.") from error
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise CheckpointError(f"{folder / ABOUT} was not written by stopwise.")
+    if about.get("format_version") != FORMAT_VERSION:
+        raise CheckpointError(
+            f"{folder / ABOUT} has format version {about.get('format_version')!r}; this stopwise reads "
+            f"version {FORMAT_VERSION}. Use the stopwise that wrote it ({about.get('versions')})."
+        )
+    weights = folder / _weights_name(folder, about)
+    if not weights.is_file():
+        raise CheckpointError(f"{folder} is incomplete: {weights.name} is not there. Save the model again.")
+    if _digest(weights) != about["weights"].get("sha256"):
+        raise CheckpointError(f"{weights} is damaged: its checksum differs from {ABOUT}. Save the model again.")
+    try:
+        return storage.read(weights)[0], about
+    except storage.StorageError as error:
+        raise CheckpointError(str(error)) from error
+
+
+def _weights_name(folder: Path, about: dict[str, Any]) -> str:
+    try:
+        name = about["weights"]["file"]
+    except (KeyError, TypeError):
+        name = None
+    if not isinstance(name, str) or Path(name).name != name:
+        raise CheckpointError(f"{folder / ABOUT} is damaged: it does not name the weights' file.")
+    return name
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_text(path: Path, text: str) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with open(aside, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, path)

@@ -1,0 +1,151 @@
+"""Real data sets with a train and test split, found in the folder that $STOPWISE_DATA names."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from stopwise.datasets.npz import read_npz
+from stopwise.validation import check_class_indices, check_lengths
+
+VARIABLE = "STOPWISE_DATA"
+_GROUP_KEYS = ("subject_train", "group_train", "speaker_train")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Split:
+    """A data set with its train and test part.
+
+    Parameters
+    ----------
+    X_train, X_test
+        (n, T, ...) series as stored, padded at their ends where lengths vary.
+    y_train, y_test
+        (n,) class indices.
+    class_names
+        The K names of the classes.
+    lengths_train, lengths_test
+        (n,) numbers of steps, or None where every series is full.
+    groups_train
+        (n,) who or which recording a training series comes from, or None: a validation part must be cut by
+        it, or it leaks.
+
+    Examples
+    --------
+    >>> X, y = np.zeros((6, 20, 3)), np.array([0, 1, 2, 0, 1, 2])
+    >>> Split(X, y, X[:3], y[:3], ("sit", "walk", "run"), None, None, None)
+    Split(6 train, 3 test, X (n, 20, 3), 3 classes)
+    """
+
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    class_names: tuple[str, ...]
+    lengths_train: np.ndarray | None
+    lengths_test: np.ndarray | None
+    groups_train: np.ndarray | None
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self.X_train.shape[1:]))
+        return (
+            f"Split({len(self.y_train)} train, {len(self.y_test)} test, X (n, {shape}), "
+            f"{len(self.class_names)} classes)"
+        )
+
+
+def load(name: str) -> Split:
+    """Load the data set `name` from the folder that the environment variable STOPWISE_DATA names.
+
+    Parameters
+    ----------
+    name
+        The file is ``$STOPWISE_DATA/<name>.npz`` with the arrays X_train, y_train, X_test, y_test and, where
+        they apply, len_train, len_test, class_names, and subject_train, group_train or speaker_train.
+
+    Raises
+    ------
+    FileNotFoundError
+        When the variable is not set, or there is no such folder or set; the message lists the sets there are.
+    ValueError
+        When the file is damaged or its arrays do not fit together.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from unittest import mock
+    >>> folder = tempfile.mkdtemp()
+    >>> X, y = np.zeros((4, 10, 2), np.float32), np.array([0, 1, 0, 1])
+    >>> np.savez(Path(folder, "toy.npz"), X_train=X, y_train=y, X_test=X, y_test=y)
+    >>> with mock.patch.dict(os.environ, STOPWISE_DATA=folder):
+    ...     load("toy")
+    Split(4 train, 4 test, X (n, 10, 2), 2 classes)
+    """
+    path = _find(name)
+    optional = ["len_train", "len_test", "class_names", *_GROUP_KEYS]
+    arrays = read_npz(path, ["X_train", "y_train", "X_test", "y_test"], optional)
+    try:
+        return _split(arrays)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _find(name: str) -> Path:
+    """Return the file of the set `name`."""
+    if not isinstance(name, str) or not name or Path(name).name != name:
+        raise ValueError(f"`name` must be the bare name of a data set, such as 'uci_hapt'; got {name!r}.")
+    name = name.removesuffix(".npz")
+    place = os.environ.get(VARIABLE)
+    if not place:
+        raise FileNotFoundError(
+            f"cannot look for {name}.npz: the environment variable {VARIABLE} is not set. "
+            "Set it to the folder that holds the data sets."
+        )
+    folder = Path(place)
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"cannot look for {name}.npz: {VARIABLE} is {place!r}, which is not a folder. "
+            "Correct the variable."
+        )
+    path = folder / f"{name}.npz"
+    if not path.is_file():
+        present = sorted(file.stem for file in folder.glob("*.npz"))
+        near = difflib.get_close_matches(name, present, n=3)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise FileNotFoundError(
+            f"there is no {name}.npz in {folder} (the folder {VARIABLE} names); "
+            f"it holds: {', '.join(present) or 'no data sets'}.{hint}"
+        )
+    return path
+
+
+def _split(arrays: dict[str, np.ndarray]) -> Split:
+    """Check that the arrays fit together."""
+    names = arrays.get("class_names")
+    classes = int(arrays["y_train"].max(initial=0)) + 1 if names is None else len(names)
+    X_train, y_train, lengths_train = _part(arrays, "train", classes)
+    X_test, y_test, lengths_test = _part(arrays, "test", classes)
+    if X_train.shape[2:] != X_test.shape[2:]:
+        raise ValueError(
+            f"train and test differ in features: X has shapes {X_train.shape} and {X_test.shape}."
+        )
+    groups = next((arrays[key] for key in _GROUP_KEYS if key in arrays), None)
+    if groups is not None and groups.shape != y_train.shape:
+        raise ValueError(f"the groups must be one per training series; got shape {groups.shape}.")
+    class_names = tuple(map(str, range(classes) if names is None else names))
+    return Split(X_train, y_train, X_test, y_test, class_names, lengths_train, lengths_test, groups)
+
+
+def _part(
+    arrays: dict[str, np.ndarray], side: str, classes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return series, labels and lengths of one side of the split."""
+    X, lengths = arrays[f"X_{side}"], arrays.get(f"len_{side}")
+    if X.ndim < 2 or 0 in X.shape:
+        raise ValueError(f"`X_{side}` must have shape (n, T, ...), none of them 0; got shape {X.shape}.")
+    y = check_class_indices(arrays[f"y_{side}"], len(X), classes)
+    return X, y, None if lengths is None else check_lengths(lengths, *X.shape[:2])

@@ -1,0 +1,432 @@
+"""`EarlyClassifier`: the scikit-learn face of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from stopwise import rules
+from stopwise.checkpoint import CheckpointError, load_model, save_model
+from stopwise.decision import Decisions
+from stopwise.nets import Integrator, build
+from stopwise.rules import SPRT, Rule
+from stopwise.series import MISSING, Series, hold
+from stopwise.training import RECIPE_FIELDS, Examples, Recipe, train
+from stopwise.validation import check_choice, check_integer, check_real
+
+# Series looked at to standardise the channels: enough for three digits, quick on any data.
+MOMENT_SERIES = 10_000
+
+
+class EarlyClassifier(ClassifierMixin, BaseEstimator):
+    """Classify time series as early as the evidence allows.
+
+    A network estimates log-likelihood ratios between the classes after every sample; a stopping rule
+    decides as soon as they are large enough.
+
+    Parameters
+    ----------
+    model
+        "accumulator", "b2bsqrt" (B2Bsqrt-TANDEM), "tandemformer", "lstm" (tanh, the baselines), or a
+        callable (features, classes, order) → `stopwise.nets.Integrator` of your own.
+    order
+        N, the Markov order: the evidence of a sample depends on the N before it. None: the longest the
+        series allow.
+    formula
+        "tandem" or "oblivion": from logits of windows to scores.
+    loss
+        "lsel" or "lllr".
+    llre_ratio
+        r in r · loss + (1−r) · multiplet cross-entropy.
+    rule
+        The stopping rule; None: `SPRT(error_rate=0.05)`.
+    max_epochs, batch_size, learning_rate, optimizer, schedule, weight_decay, gradient_clip, patience
+        Training; see `stopwise.training.Recipe`.
+    dropout
+        In the network.
+    validation_fraction
+        Share of each class held out to choose the best epoch; 0 for none.
+    standardize
+        Shift and scale each channel by its mean and deviation over the training data.
+    missing
+        "error": NaN is an error. "mask": NaN means not observed; the last seen value is held and a channel
+        per channel tells the network what was observed.
+    model_params
+        Further arguments of the network, such as {"hidden": 128}.
+    device, devices
+        A torch device, and how many: more than one trains data-parallel on Lightning Fabric.
+    progress
+        True: a bar on a terminal, lines elsewhere; False: nothing; "auto": a bar on a terminal only.
+    seed
+        The same seed gives the same result on the same machine.
+
+    Attributes
+    ----------
+    classes_
+        (K,) the labels.
+    net_
+        The trained network.
+    history_
+        Losses and learning rate of each epoch.
+    order_, n_steps_, n_channels_
+        N, and the steps and channels of the training series.
+    rule_
+        The stopping rule in use.
+
+    Examples
+    --------
+    >>> import stopwise as sw
+    >>> X, y, _ = sw.datasets.gaussian(n=400, offset=1.0, dim=4, length=20, seed=0)
+    >>> clf = sw.EarlyClassifier(order=0, max_epochs=20, learning_rate=0.01).fit(X, y)
+    >>> X_new, y_new, _ = sw.datasets.gaussian(n=400, offset=1.0, dim=4, length=20, seed=1)
+    >>> d = clf.decide(X_new)
+    >>> bool((d.labels == y_new).mean() > 0.9), bool(d.times.mean() < 10)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        model: str | Callable[..., Integrator] = "accumulator",
+        *,
+        order: int | None = None,
+        formula: str = "tandem",
+        loss: str = "lsel",
+        llre_ratio: float = 1.0,
+        rule: Rule | None = None,
+        max_epochs: int = 50,
+        batch_size: int = 100,
+        learning_rate: float = 3e-3,
+        optimizer: str = "adam",
+        schedule: str = "constant",
+        weight_decay: float = 0.0,
+        gradient_clip: float | None = None,
+        patience: int | None = 10,
+        dropout: float = 0.0,
+        validation_fraction: float = 0.1,
+        standardize: bool = True,
+        missing: str = "error",
+        model_params: dict[str, Any] | None = None,
+        device: str = "cpu",
+        devices: int = 1,
+        progress: bool | str = "auto",
+        seed: int = 0,
+    ) -> None:
+        self.model = model
+        self.order = order
+        self.formula = formula
+        self.loss = loss
+        self.llre_ratio = llre_ratio
+        self.rule = rule
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.gradient_clip = gradient_clip
+        self.patience = patience
+        self.dropout = dropout
+        self.validation_fraction = validation_fraction
+        self.standardize = standardize
+        self.missing = missing
+        self.model_params = model_params
+        self.device = device
+        self.devices = devices
+        self.progress = progress
+        self.seed = seed
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        validation_data: tuple[Any, Any] | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X
+            (n, T, D) or (n, T), a list of n arrays (T_i, D) of unequal length, a memory map, or a `Series`.
+        y
+            (n,) labels of any type.
+        validation_data
+            (X, y) to choose the best epoch on, in place of a share of the training data.
+        checkpoint
+            A file that holds the training state after each epoch. If it is there already, training goes on
+            from it and ends with the same weights as a run that was never interrupted.
+        """
+        recipe = Recipe(**{name: getattr(self, name) for name in RECIPE_FIELDS})
+        self._check_parameters()
+        series = self._series(X, fitting=True)
+        indices = self._labels(y, len(series))
+        order = self._order(series.steps)
+        parts = self._split(series, indices, validation_data)
+        mean, deviation = series[parts[0]].moments(MOMENT_SERIES, self.missing, self.seed)
+        self._fill = mean.astype(np.float32)
+        self.order_, self.n_steps_, self.n_channels_ = order, series.steps, series.channels
+        self.net_ = self._build()
+        if self.standardize:
+            self._standardise(mean, deviation)
+        train_set = self._examples(series, indices, parts[0])
+        self.history_ = train(
+            self.net_,
+            train_set,
+            self._validation(series, indices, parts[1], validation_data),
+            recipe,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            progress=self.progress,
+        )
+        self.rule_ = SPRT(error_rate=0.05) if self.rule is None else self.rule
+        return self
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Return the scores (n, T, K) after every sample; NaN past the end of a shorter series.
+
+        The log-likelihood ratio of classes k and l is scores[..., k] − scores[..., l].
+        """
+        series = self._fitted_series(X)
+        result = np.full((len(series), series.steps, len(self.classes_)), np.nan, dtype=np.float32)
+        for rows, scores, lengths in self._scored(series):
+            inside = np.arange(scores.shape[1]) < lengths[:, None]
+            result[rows[0] : rows[-1] + 1, : scores.shape[1]] = np.where(inside[..., None], scores, np.nan)
+        return result
+
+    def llr(self, X: Any) -> np.ndarray:
+        """Return the log-likelihood ratios (n, T, K, K): [..., k, l] of class k against class l."""
+        scores = self.scores(X)
+        return scores[..., :, None] - scores[..., None, :]
+
+    def decide(self, X: Any) -> Decisions:
+        """Decide on every series by the stopping rule: labels, times, forced, scores at those times."""
+        series = self._fitted_series(X)
+        parts = [self.rule_.decide(scores, lengths) for _, scores, lengths in self._scored(series)]
+        joined = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("labels", "times", "forced", "scores", "lengths")
+        }
+        return Decisions(**joined | {"labels": self.classes_[joined["labels"]]})
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the labels (n,) decided for."""
+        return self.decide(X).labels
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the class probabilities (n, K) at the stopping time, under a uniform prior."""
+        scores = self.decide(X).scores.astype(np.float64)
+        likelihood = np.exp(scores - scores.max(1, keepdims=True))
+        return likelihood / likelihood.sum(1, keepdims=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted classifier to a folder; `stopwise.load` reads it."""
+        check_is_fitted(self)
+        params = self.get_params(deep=False)
+        params["rule"] = None if self.rule is None else self.rule.to_dict()
+        if not isinstance(self.model, str):
+            params["model"] = None
+        about = {
+            "params": params,
+            "classes": _classes_to_json(self.classes_),
+            "order": self.order_,
+            "steps": self.n_steps_,
+            "channels": self.n_channels_,
+            "fill": self._fill.tolist(),
+            "rule": self.rule_.to_dict(),
+            "history": self.history_,
+        }
+        save_model(path, self.net_.state_dict(), about)
+
+    @classmethod
+    def load(cls, path: str | Path, *, model: Callable[..., Integrator] | None = None) -> Self:
+        """Read a classifier that `save` wrote; `model` is the network's maker where it was your own."""
+        tensors, about = load_model(path)
+        try:
+            params = about["params"]
+            params["rule"] = None if params["rule"] is None else rules.from_dict(params["rule"])
+            if params["model"] is None and model is None:
+                raise CheckpointError(f"{path} has a network of your own: pass what made it as `model`.")
+            params["model"] = params["model"] or model
+            clf = cls(**params)
+            clf.classes_ = _classes_from_json(about["classes"])
+            clf.order_, clf.n_steps_, clf.n_channels_ = about["order"], about["steps"], about["channels"]
+            clf._fill = np.array(about["fill"], dtype=np.float32)
+            clf.rule_ = rules.from_dict(about["rule"])
+            clf.history_ = about["history"]
+            clf.net_ = clf._build()
+            clf.net_.load_state_dict(tensors)
+        except CheckpointError:
+            raise
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise CheckpointError(f"{path} does not describe a stopwise model: {error}") from error
+        clf.net_.eval()
+        return clf
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self.missing == "mask"
+        return tags  # type: ignore[no-any-return]
+
+    def _check_parameters(self) -> None:
+        check_choice("missing", self.missing, MISSING)
+        check_real("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
+        check_real("dropout", self.dropout, 0, 1, open_high=True)
+        check_integer("seed", self.seed, 0)
+        if self.rule is not None and not isinstance(self.rule, Rule):
+            raise TypeError(f"`rule` must be a stopping rule such as SPRT(error_rate=0.05); got {self.rule!r}.")
+
+    def _series(self, X: Any, *, fitting: bool) -> Series:
+        if not isinstance(X, list | tuple | Series):
+            validate_data(self, X, reset=fitting, skip_check_array=True, ensure_2d=False)
+        series = Series(X)
+        if fitting and not isinstance(X, list | tuple):
+            self.n_features_in_ = series.steps
+        return series
+
+    def _fitted_series(self, X: Any) -> Series:
+        check_is_fitted(self)
+        series = self._series(X, fitting=False)
+        if series.channels != self.n_channels_:
+            raise ValueError(
+                f"`X` must have {self.n_channels_} channel(s), as in training; got {series.channels} "
+                f"(shape {series.shape}: series, steps, channels)."
+            )
+        return series
+
+    def _labels(self, y: Any, n: int) -> np.ndarray:
+        """Return class indices (n,); sets `classes_`."""
+        if y is None:
+            raise ValueError("`y` is None: EarlyClassifier requires y to be passed, but the target y is None.")
+        labels = column_or_1d(y, warn=True)
+        if len(labels) != n:
+            raise ValueError(f"`y` must have one label per series: {n}; got {len(labels)}.")
+        check_classification_targets(labels)
+        self.classes_, indices = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"`y` must hold at least 2 classes; got 1 class ({self.classes_[0]!r}). "
+                "There is nothing to tell apart."
+            )
+        return indices.astype(np.int64)
+
+    def _order(self, steps: int) -> int:
+        if self.order is None:
+            return steps - 1
+        order = check_integer("order", self.order, 0)
+        if order > steps - 1:
+            raise ValueError(
+                f"`order` must be in [0, T−1]; got order={order} for series of length T={steps}. "
+                "Use order=None for the longest."
+            )
+        return order
+
+    def _split(
+        self, series: Series, indices: np.ndarray, validation_data: tuple[Any, Any] | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows to train on and the rows held out, the same share of every class."""
+        if validation_data is not None or self.validation_fraction == 0:
+            return np.arange(len(series)), np.arange(0)
+        rng = np.random.default_rng(self.seed)
+        held = []
+        for k in range(len(self.classes_)):
+            rows = rng.permutation(np.flatnonzero(indices == k))
+            held.append(rows[: min(round(self.validation_fraction * len(rows)), len(rows) - 1)])
+        out = np.sort(np.concatenate(held))
+        return np.setdiff1d(np.arange(len(series)), out), out
+
+    def _validation(
+        self, series: Series, indices: np.ndarray, rows: np.ndarray, given: tuple[Any, Any] | None
+    ) -> Examples | None:
+        if given is None:
+            return self._examples(series, indices, rows) if len(rows) else None
+        X, y = given
+        other = self._fitted_series(X)
+        labels = np.asarray(y)
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown) or labels.shape != (len(other),):
+            raise ValueError(
+                f"`validation_data` must be (X, y) with one known label per series; got y of shape {labels.shape} "
+                f"for {len(other)} series, labels not in training: {unknown[:5].tolist()}."
+            )
+        return self._examples(other, np.searchsorted(self.classes_, labels), np.arange(len(other)))
+
+    def _examples(self, series: Series, indices: np.ndarray, rows: np.ndarray) -> Examples:
+        return Examples(_Reader(series, rows, self.missing, self._fill), indices[rows], len(self.classes_))
+
+    def _build(self) -> Integrator:
+        params = dict(self.model_params or {})
+        if self.dropout and isinstance(self.model, str):
+            params["dropout"] = self.dropout
+        with torch.random.fork_rng([]):
+            torch.manual_seed(self.seed)
+            return build(
+                self.model,
+                features=self.n_channels_ * (2 if self.missing == "mask" else 1),
+                classes=len(self.classes_),
+                order=self.order_,
+                longest=self.order is None or self.order_ == self.n_steps_ - 1,
+                formula=self.formula,
+                **params,
+            )
+
+    def _standardise(self, mean: np.ndarray, deviation: np.ndarray) -> None:
+        if self.missing == "mask":  # the channels that tell what was observed stay 0 and 1
+            mean = np.concatenate([mean, np.zeros_like(mean)])
+            deviation = np.concatenate([deviation, np.ones_like(deviation)])
+        self.net_.standardise(torch.from_numpy(mean), torch.from_numpy(deviation))
+
+    def _scored(self, series: Series) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield rows, scores (B, T, K) and lengths (B,) batch by batch."""
+        read = _Reader(series, np.arange(len(series)), self.missing, self._fill)
+        for start in range(0, len(series), self.batch_size):
+            rows = np.arange(start, min(start + self.batch_size, len(series)))
+            x, lengths = read(rows)
+            with torch.inference_mode():
+                scores = self.net_(torch.from_numpy(x).to(self.device)).scores
+            yield rows, scores.cpu().numpy(), lengths
+
+
+class _Reader:
+    """Read rows of a subset as the network takes them; picklable, so that processes can share it."""
+
+    def __init__(self, series: Series, rows: np.ndarray, missing: str, fill: np.ndarray) -> None:
+        self.series, self.rows, self.missing, self.fill = series, rows, missing, fill
+
+    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x, lengths = self.series.batch(self.rows[rows], self.missing)
+        return (hold(x, self.fill) if self.missing == "mask" else x), lengths
+
+
+def load(path: str | Path, *, model: Callable[..., Integrator] | None = None) -> EarlyClassifier:
+    """Read a classifier saved with `EarlyClassifier.save`.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    model
+        What made the network, if it was your own: code is never read from the folder.
+    """
+    return EarlyClassifier.load(path, model=model)
+
+
+def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:
+    values = classes.tolist()
+    if not all(isinstance(value, bool | int | float | str) for value in values):
+        raise CheckpointError(
+            f"Labels of type {type(values[0]).__name__} cannot be saved: use numbers or strings."
+        )
+    return {"dtype": str(classes.dtype), "values": values}
+
+
+def _classes_from_json(stored: dict[str, Any]) -> np.ndarray:
+    return np.array(stored["values"], dtype=np.dtype(stored["dtype"]))
