@@ -8,6 +8,7 @@ import pytest
 from stopwise import plots
 from stopwise.datasets import gaussian
 from stopwise.metrics import llr_error, sat_curve
+from stopwise.plots import style
 
 _, Y, TRUTH = gaussian(n=60, offset=1.0, dim=3, classes=3, length=20, seed=0)
 ESTIMATES = {"saturating": 5 * np.tanh(TRUTH / 5), "half": 0.5 * TRUTH, "right": TRUTH + 0.1}
@@ -90,7 +91,7 @@ def test_trajectories_show_the_llr_of_the_pair():
 def test_trajectories_are_coloured_by_class():
     figure = plots.llr_trajectories({"a": TRUTH}, y=Y, series=range(10))
     colours = [one.get_color() for one in lines(figure.axes[0])]
-    wanted = {0: plots.COLOURS[1], 1: plots.COLOURS[0], 2: plots.QUIET}
+    wanted = {0: style.COLOURS[1], 1: style.COLOURS[0], 2: style.QUIET}
     assert colours == [wanted[label] for label in Y[:10]]
 
 

@@ -282,7 +282,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         check_real("dropout", self.dropout, 0, 1, open_high=True)
         check_integer("seed", self.seed, 0)
         if self.rule is not None and not isinstance(self.rule, Rule):
-            raise TypeError(f"`rule` must be a stopping rule such as SPRT(error_rate=0.05); got {self.rule!r}.")
+            raise TypeError(
+                f"`rule` must be a stopping rule such as SPRT(error_rate=0.05); got {self.rule!r}."
+            )
 
     def _series(self, X: Any, *, fitting: bool) -> Series:
         if not isinstance(X, list | tuple | Series):
@@ -305,7 +307,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     def _labels(self, y: Any, n: int) -> np.ndarray:
         """Return class indices (n,); sets `classes_`."""
         if y is None:
-            raise ValueError("`y` is None: EarlyClassifier requires y to be passed, but the target y is None.")
+            raise ValueError(
+                "`y` is None: EarlyClassifier requires y to be passed, but the target y is None."
+            )
         labels = column_or_1d(y, warn=True)
         if len(labels) != n:
             raise ValueError(f"`y` must have one label per series: {n}; got {len(labels)}.")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stopwise.datasets import read, write
-from stopwise.datasets.aside import written_aside
+from stopwise.aside import written_aside
 
 X = np.random.default_rng(0).standard_normal((4, 3, 2))
 Y = np.array([0, 1, 1, 0])
@@ -261,7 +261,7 @@ def test_interrupted_write_harms_nothing(tmp_path, monkeypatch, name):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stopwise.datasets.aside.os.replace", interrupt)
+    monkeypatch.setattr("stopwise.aside.os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / name, X + 1, 1 - Y)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -1,0 +1,98 @@
+"""Bars of LLR errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from stopwise.plots.style import COLOURS, DASHES, TRUTH, figure_with_panels, finish
+from stopwise.validation import check_real
+
+
+def llr_error_bars(
+    errors: Mapping[str, float | Sequence[float]],
+    *,
+    limit: float | None = None,
+    trivial: float | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw mean absolute LLR errors as horizontal bars, the best on top.
+
+    Parameters
+    ----------
+    errors
+        By model name, the error in nats, or the errors of several runs: their mean is drawn with the
+        standard error of the mean.
+    limit
+        The least error the amount of data allows, drawn as a line.
+    trivial
+        The error of predicting 0 always, drawn as a line.
+    title
+        Title of the figure.
+
+    Examples
+    --------
+    >>> figure = llr_error_bars({"lstm": 88.0, "accumulator": [1.8, 2.0, 1.9]}, limit=1.61)
+    >>> [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    ['accumulator', 'lstm']
+    """
+    means, sems = _means_and_sems(errors)
+    order = sorted(means, key=means.__getitem__)
+    figure, (panel,) = figure_with_panels(1, width=6.2, height=1.1 + 0.42 * len(order))
+    values = [means[name] for name in order]
+    whiskers = [sems[name] for name in order]
+    rows = np.arange(len(order))
+    panel.barh(rows, values, height=0.66, color=COLOURS[0])
+    panel.errorbar(values, rows, xerr=whiskers, fmt="none", ecolor="0.2", elinewidth=1.4, capsize=3)
+    for row, value, whisker in zip(rows, values, whiskers):
+        text = _three_digits(value, whisker)
+        # The white ground keeps the number readable where a reference line crosses it.
+        panel.annotate(
+            text, (value + whisker, row), (6, 0), textcoords="offset points", va="center",
+            zorder=5, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )  # fmt: skip
+    panel.set_yticks(rows, order)
+    panel.invert_yaxis()
+    references = {"limit": ("statistical limit", limit), "trivial": ("predicting 0", trivial)}
+    known = {
+        text: check_real(argument, value, 0.0, open_high=True)
+        for argument, (text, value) in references.items()
+        if value is not None
+    }
+    for name, value in known.items():
+        panel.axvline(value, color=TRUTH, ls=DASHES, lw=1.2, zorder=3)
+        panel.annotate(
+            f"{name}: {value:.3g}", (value, 1), (0, 3), xycoords=("data", "axes fraction"),
+            textcoords="offset points", ha="center", fontsize=9,
+        )  # fmt: skip
+    panel.set_xlim(0, 1.18 * max(*values, *known.values(), 1e-12))
+    panel.set_xlabel("mean absolute LLR error (nats)")
+    panel.spines["left"].set_visible(False)
+    panel.tick_params(axis="y", length=0)
+    finish(figure, title, [])
+    return figure
+
+
+def _means_and_sems(errors: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return mean and standard error of the mean of each model's runs; one run has none, 0."""
+    if not isinstance(errors, Mapping) or not errors:
+        raise ValueError(
+            f"`errors` must be a dict {{model name: error or errors of runs}}; got {errors!r:.60}."
+        )
+    means, sems = {}, {}
+    for name, value in errors.items():
+        runs = np.atleast_1d(np.asarray(value, dtype=float))
+        if runs.ndim != 1 or not runs.size or not np.isfinite(runs).all() or runs.min() < 0:
+            raise ValueError(f"`errors[{name!r}]` must be one or more finite numbers >= 0; got {value!r}.")
+        means[name] = float(runs.mean())
+        sems[name] = float(runs.std(ddof=1) / np.sqrt(runs.size)) if runs.size > 1 else 0.0
+    return means, sems
+
+
+def _three_digits(value: float, sem: float) -> str:
+    """Return a value to three digits and its standard error, if any, to as many places."""
+    places = max(0, 2 - int(np.floor(np.log10(value)))) if value > 0 else 0
+    return f"{value:.{places}f}" + (f" ± {sem:.{places}f}" if sem else "")

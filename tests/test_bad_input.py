@@ -1,0 +1,155 @@
+"""Wrong calls of the face: each gets one clear sentence."""
+
+import numpy as np
+import pytest
+
+import stopwise as sw
+from stopwise.checkpoint import CheckpointError
+
+X, Y, _ = sw.datasets.gaussian(24, dim=2, length=6, seed=0)
+
+
+def fit(x=X, y=Y, **params):
+    return sw.EarlyClassifier(**{"max_epochs": 1, "model_params": {"hidden": 3}} | params).fit(x, y)
+
+
+WRONG_PARAMETERS = [
+    ({"model": "acumulator"}, ValueError, "Did you mean 'accumulator'"),
+    ({"model": 3}, TypeError, "`model` must be one of"),
+    ({"model": lambda f, k, n: "net", "model_params": None}, TypeError, "made a str"),
+    ({"model_params": {"hiden": 3}}, TypeError, "`model_params` does not fit model='accumulator'.*hiden"),
+    ({"order": 60}, ValueError, r"`order` must be in \[0, T−1\]; got order=60 for series of length T=6"),
+    ({"order": -1}, ValueError, "`order` must be >= 0; got -1"),
+    ({"order": 1.5}, TypeError, "`order` must be a whole number; got 1.5"),
+    ({"order": True}, TypeError, "`order` must be a whole number; got True"),
+    ({"formula": "tandm"}, ValueError, "`formula` must be 'tandem' for model='accumulator'"),
+    ({"formula": "tandm", "model": "lstm"}, ValueError, "`formula` must be one of.*Did you mean 'tandem'"),
+    ({"formula": "oblivion"}, ValueError, "which adds increments"),
+    ({"loss": "lsell"}, ValueError, "`loss` must be one of 'lsel', 'lllr'; got 'lsell'"),
+    ({"llre_ratio": 1.2}, ValueError, r"`llre_ratio` must be in \[0, 1\]; got 1.2"),
+    ({"rule": 0.05}, TypeError, "`rule` must be a stopping rule such as SPRT"),
+    ({"rule": "sprt"}, TypeError, "`rule` must be a stopping rule"),
+    ({"max_epochs": 0}, ValueError, "`max_epochs` must be >= 1; got 0"),
+    ({"batch_size": 0}, ValueError, "`batch_size` must be >= 1; got 0"),
+    ({"batch_size": 2.0}, TypeError, "`batch_size` must be a whole number"),
+    ({"learning_rate": 0.0}, ValueError, r"`learning_rate` must be in \(0, inf\); got 0"),
+    ({"learning_rate": "0.1"}, TypeError, "`learning_rate` must be a number; got '0.1'"),
+    ({"optimizer": "sgd"}, ValueError, "`optimizer` must be one of 'adam', 'rmsprop'"),
+    ({"schedule": "linear"}, ValueError, "`schedule` must be one of 'constant', 'cosine'"),
+    ({"weight_decay": -1.0}, ValueError, "`weight_decay` must be in"),
+    ({"gradient_clip": 0.0}, ValueError, "`gradient_clip` must be in"),
+    ({"patience": 0}, ValueError, "`patience` must be >= 1"),
+    ({"dropout": 1.0}, ValueError, r"`dropout` must be in \[0, 1\); got 1"),
+    ({"validation_fraction": 1.0}, ValueError, "`validation_fraction` must be in"),
+    ({"missing": "drop"}, ValueError, "`missing` must be one of 'error', 'mask'"),
+    ({"devices": 0}, ValueError, "`devices` must be >= 1"),
+    ({"seed": -1}, ValueError, "`seed` must be >= 0"),
+    ({"model_params": {"body": "lstm"}, "order": 2}, ValueError, "`order` must be None with body='lstm'"),
+    ({"model_params": {"body": "tree"}}, ValueError, "`body` must be one of"),
+    ({"model": "b2bsqrt", "model_params": {"alpha": -1.0}}, ValueError, "`alpha` of b2bsqrt must be"),
+    ({"model": "tandemformer", "model_params": {"pooling": "max"}}, ValueError, "`pooling` must be one of"),
+    ({"model": "tandemformer", "model_params": {"positions": "x"}}, ValueError, "`positions` must be one of"),
+    ({"learning_rate": 1e30}, FloatingPointError, "Training diverged.*Lower `learning_rate`"),
+]
+
+
+@pytest.mark.parametrize(("params", "error", "message"), WRONG_PARAMETERS)
+def test_wrong_parameters(params, error, message):
+    with pytest.raises(error, match=message):
+        fit(**params)
+
+
+def with_value(value, dtype=np.float64):
+    x = X.astype(dtype)
+    x[3, 4, 1] = value
+    return x
+
+
+WRONG_DATA = [
+    (X[0, :, 0], Y, ValueError, r"`X` must have shape \(n, T\) or \(n, T, D\).*got shape \(6,\)"),
+    (X[None], Y, ValueError, r"got shape \(1, 24, 6, 2\)"),
+    (X[:0], Y[:0], ValueError, "0 sample"),
+    (X[:, :0], Y, ValueError, "0 feature"),
+    (X[:, :, :0], Y, ValueError, "0 channel"),
+    (np.array([["a", "b"]] * 24), Y, ValueError, "`X` must hold numbers"),
+    (X + 1j, Y, ValueError, "Complex data not supported"),
+    (with_value(np.nan), Y, ValueError, "series 3 has NaN at step 5, channel 1.*missing='mask'"),
+    (with_value(np.inf), Y, ValueError, "series 3 has infinity.*at step 5, channel 1"),
+    (with_value(1e300), Y, ValueError, "too large for float32"),
+    ([X[0], X[1, :3, :1]] * 12, Y, ValueError, "one D >= 1 for all"),
+    ([X[0], X[1, :0]] * 12, Y, ValueError, "0 steps"),
+    (X, Y[:5], ValueError, "`y` must have one label per series: 24; got 5"),
+    (X, np.zeros(24, int), ValueError, "at least 2 classes; got 1 class"),
+    (X, None, ValueError, "requires y to be passed"),
+    (X, np.linspace(0, 1, 24), ValueError, "Unknown label type"),
+    (X, np.zeros((24, 2)), ValueError, "y should be a 1d array"),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "error", "message"), WRONG_DATA)
+def test_wrong_data(x, y, error, message):
+    with pytest.raises(error, match=message):
+        fit(x, y)
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return fit()
+
+
+def test_channels_other_than_in_training(clf):
+    with pytest.raises(ValueError, match=r"`X` must have 2 channel\(s\), as in training; got 3"):
+        clf.scores(np.zeros((4, 6, 3)))
+
+
+def test_nan_when_scoring(clf):
+    with pytest.raises(ValueError, match="has NaN at step 5"):
+        clf.decide(with_value(np.nan))
+
+
+@pytest.mark.parametrize("call", ["scores", "llr", "decide", "predict", "predict_proba"])
+def test_use_before_fit(call):
+    with pytest.raises(ValueError, match="not fitted yet"):
+        getattr(sw.EarlyClassifier(), call)(X)
+
+
+def test_save_before_fit(tmp_path):
+    with pytest.raises(ValueError, match="not fitted yet"):
+        sw.EarlyClassifier().save(tmp_path)
+
+
+def test_validation_data_with_unknown_labels():
+    with pytest.raises(ValueError, match=r"labels not in training: \[7\]"):
+        sw.EarlyClassifier(max_epochs=1).fit(X, Y, validation_data=(X[:2], [0, 7]))
+
+
+def test_validation_data_of_another_length():
+    with pytest.raises(ValueError, match=r"got y of shape \(3,\) for 2 series"):
+        sw.EarlyClassifier(max_epochs=1).fit(X, Y, validation_data=(X[:2], [0, 1, 1]))
+
+
+def test_loading_from_nowhere(tmp_path):
+    with pytest.raises(FileNotFoundError, match="No stopwise model at"):
+        sw.load(tmp_path / "nothing")
+
+
+def test_a_model_of_ones_own_needs_its_maker_to_load(tmp_path):
+    fit(model=sw.nets.LSTMIntegrator, order=1).save(tmp_path)
+    with pytest.raises(CheckpointError, match="pass what made it as `model`"):
+        sw.load(tmp_path)
+
+
+def test_saving_over_other_files_is_refused(clf, tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(CheckpointError, match="holds other files"):
+        clf.save(tmp_path)
+    with pytest.raises(CheckpointError, match="is a file"):
+        clf.save(tmp_path / "thesis.txt")
+
+
+def test_labels_that_cannot_be_saved(tmp_path):
+    when = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]")[Y].astype(object)
+    clf = fit()
+    clf.classes_ = np.unique(when)
+    with pytest.raises(CheckpointError, match="Labels of type date cannot be saved"):
+        clf.save(tmp_path)

@@ -1,0 +1,232 @@
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import stopwise as sw
+
+
+def small(**params):
+    return sw.EarlyClassifier(**{"order": 0, "max_epochs": 3, "model_params": {"hidden": 4}} | params)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return sw.datasets.gaussian(120, classes=3, offset=1.5, dim=4, length=8, seed=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(world):
+    return small().fit(*world[:2])
+
+
+def test_single_samples_are_learned_close_to_the_best_possible():
+    X, y, _ = sw.datasets.gaussian(2000, offset=1.0, dim=4, length=20, seed=0)
+    X_new, y_new, truth = sw.datasets.gaussian(1000, offset=1.0, dim=4, length=20, seed=1)
+    clf = sw.EarlyClassifier(order=0, llre_ratio=0.0, max_epochs=30, learning_rate=0.01, rule=sw.SPRT(4.0))
+    clf.fit(X, y)
+    found = sw.metrics.llr_error(clf.scores(X_new), truth)
+    assert 0.9 < found.slope < 1.1
+    assert found.relative < 0.15
+    oracle = sw.SPRT(4.0).decide(truth)
+    d = clf.decide(X_new)
+    assert (d.labels == y_new).mean() > (oracle.labels == y_new).mean() - 0.02
+    assert abs(d.times.mean() - oracle.times.mean()) < 0.7
+
+
+def test_imbalanced_classes_need_no_correction():
+    X, y, _ = sw.datasets.gaussian(4000, offset=1.0, dim=2, length=5, seed=0)
+    rows = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:200]])
+    X_new, _, truth = sw.datasets.gaussian(1000, offset=1.0, dim=2, length=5, seed=1)
+    clf = sw.EarlyClassifier(order=0, llre_ratio=0.0, max_epochs=30, learning_rate=0.01)
+    scores = clf.fit(X[rows], y[rows]).scores(X_new)
+    gap = (scores[:, -1, 1] - scores[:, -1, 0]) - (truth[:, -1, 1] - truth[:, -1, 0])
+    # A prior of 10:1 left in every step would shift the sum by 5 log 10 = 11.5 nats.
+    assert abs(gap.mean()) < 1.5
+
+
+def test_llr_is_the_difference_of_scores(fitted, world):
+    scores, llr = fitted.scores(world[0]), fitted.llr(world[0])
+    assert llr.shape == (120, 8, 3, 3)
+    np.testing.assert_allclose(llr[..., 2, 0], scores[..., 2] - scores[..., 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("labels", [["no", "yes", "maybe"], [3, 7, -1], [1.0, 2.0, 3.0]])
+def test_labels_of_any_type_come_back(world, labels):
+    X, y, _ = world
+    named = np.array(labels)[y]
+    clf = small(learning_rate=0.05).fit(X, named)
+    assert set(clf.predict(X)) <= set(labels)
+    assert clf.score(X, named) > 0.6
+    assert type(clf.decide(X)[0].label) is type(labels[0])
+
+
+def test_univariate_series_need_no_channel_axis(world):
+    X, y, _ = world
+    clf = small().fit(X[..., 0], y)
+    np.testing.assert_array_equal(clf.scores(X[..., 0]), clf.scores(X[..., :1]))
+
+
+def test_unequal_lengths_train_as_padded_ones(world):
+    X, y, _ = world
+    lengths = np.random.default_rng(0).integers(1, 9, len(X))
+    ragged = small(order=1).fit([x[:t] for x, t in zip(X, lengths)], y)
+    noisy = X.copy()
+    noisy[np.arange(8) >= lengths[:, None]] = 1e6
+    padded = small(order=1).fit(sw.Series(noisy, lengths=lengths), y)
+    np.testing.assert_allclose(ragged.scores(X), padded.scores(X), rtol=1e-5, atol=1e-6)
+
+
+def test_decisions_on_unequal_lengths_fall_inside_the_series(fitted, world):
+    X = world[0]
+    d = fitted.decide([X[0], X[1, :2], X[2, :5]])
+    assert (d.times <= [8, 2, 5]).all()
+    assert d.lengths.tolist() == [8, 2, 5]
+
+
+def test_series_longer_than_in_training_are_scored(fitted, world):
+    X = world[0]
+    twice = np.concatenate([X, X], axis=1)
+    np.testing.assert_allclose(fitted.scores(twice)[:, :8], fitted.scores(X), rtol=1e-5, atol=1e-6)
+
+
+def test_memory_map_larger_than_a_batch_is_read_in_batches(world, tmp_path):
+    X, y, _ = world
+    path = tmp_path / "X.dat"
+    stored = np.memmap(path, dtype=np.float64, mode="w+", shape=X.shape)
+    stored[:] = X
+    stored.flush()
+    mapped = np.memmap(path, dtype=np.float64, mode="r", shape=X.shape)
+    clf = small(batch_size=16).fit(mapped, y)
+    np.testing.assert_array_equal(clf.scores(mapped), small(batch_size=16).fit(X, y).scores(X))
+
+
+MEMORY = """
+import resource, sys
+import numpy as np
+import stopwise as sw
+X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(6000, 50, 512))
+y = np.arange(6000) % 2
+clf = sw.EarlyClassifier(order=0, max_epochs=1, model_params={"hidden": 4})
+clf.fit(X[:500], y[:500])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def anonymous():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+low = anonymous()
+clf.fit(X, y)
+clf.decide(X)
+print((anonymous() - low) / 1024)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads memory use from /proc")
+def test_a_memory_map_is_never_held_whole(tmp_path):
+    path = tmp_path / "big.dat"
+    with open(path, "wb") as file:
+        file.truncate(6000 * 50 * 512 * 4)  # 614 MB, sparse on disk
+    run = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(path)], capture_output=True, text=True, check=True, timeout=240
+    )
+    assert float(run.stdout) < 150
+
+
+def test_on_the_fly_series_are_accepted():
+    X = sw.datasets.GaussianSeries(200, offset=2.0, dim=3, length=5, seed=0)
+    assert small(learning_rate=0.05).fit(X, X.y).score(X, X.y) > 0.8
+
+
+def test_missing_values_are_held_and_marked(world):
+    X, y, _ = world
+    holes = X.copy()
+    holes[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    clf = small(missing="mask", max_epochs=10, learning_rate=0.03).fit(holes, y)
+    assert np.isfinite(clf.scores(holes)).all()
+    assert clf.score(holes, y) > 0.6
+    with pytest.raises(ValueError, match="infinity"):
+        clf.scores(np.where(np.isnan(holes), np.inf, holes))
+
+
+def test_standardising_makes_units_irrelevant(world):
+    X, y, _ = world
+    metres, millimetres = small().fit(X, y), small().fit(1000 * X + 5e4, y)
+    np.testing.assert_allclose(millimetres.scores(1000 * X + 5e4), metres.scores(X), rtol=0.02, atol=0.02)
+
+
+def test_validation_data_of_ones_own(world):
+    X, y, _ = world
+    clf = small().fit(X[:90], y[:90], validation_data=(X[90:], y[90:]))
+    assert "validation_loss" in clf.history_[0]
+    assert (
+        clf.history_[0]["train_loss"]
+        == small(validation_fraction=0).fit(X[:90], y[:90]).history_[0]["train_loss"]
+    )
+
+
+def test_a_class_with_one_series_stays_in_training(world):
+    X, y, _ = world
+    rows = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:1]])
+    clf = small(validation_fraction=0.5).fit(X[rows], y[rows])
+    assert len(clf.classes_) == 3
+
+
+def test_one_sample_a_series():
+    X, y, _ = sw.datasets.gaussian(40, offset=3.0, dim=2, length=1, seed=0)
+    for model in sw.nets.MODELS:
+        d = sw.EarlyClassifier(model, max_epochs=2).fit(X, y).decide(X)
+        assert (d.times == 1).all()
+
+
+def test_saved_model_is_readable_and_complete(fitted, world, tmp_path):
+    fitted.save(tmp_path / "model")
+    about = json.loads((tmp_path / "model" / "model.json").read_text())
+    assert about["classes"]["values"] == [0, 1, 2]
+    assert about["params"]["model_params"] == {"hidden": 4}
+    assert about["versions"]["torch"] == str(torch.__version__)
+    loaded = sw.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.scores(world[0]), fitted.scores(world[0]))
+    loaded.save(tmp_path / "model")  # replacing itself
+    np.testing.assert_array_equal(sw.load(tmp_path / "model").scores(world[0]), fitted.scores(world[0]))
+
+
+def test_a_resumed_fit_equals_one_left_alone(world, tmp_path):
+    X, y, _ = world
+    whole = small(max_epochs=4, dropout=0.3).fit(X, y)
+
+    class Stop(Exception):
+        pass
+
+    reads = 0
+
+    class Dying:
+        """Series that die in the third epoch."""
+
+        shape, dtype, ndim = X.shape, X.dtype, 3
+
+        def __getitem__(self, rows):
+            nonlocal reads
+            reads += 1
+            if reads > 10:
+                raise Stop
+            return X[rows]
+
+    file = tmp_path / "run.safetensors"
+    with pytest.raises(Stop):
+        small(max_epochs=4, dropout=0.3).fit(Dying(), y, checkpoint=file)
+    assert file.exists()
+    resumed = small(max_epochs=4, dropout=0.3).fit(X, y, checkpoint=file)
+    np.testing.assert_array_equal(resumed.scores(X), whole.scores(X))
+    assert resumed.history_ == whole.history_
+
+
+def test_import_is_quick_and_waits_for_torch():
+    code = "import sys, stopwise, stopwise.rules, stopwise.metrics; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Early'"):
+        sw.Early  # noqa: B018

@@ -1,0 +1,69 @@
+"""scikit-learn's own checks, and its tools used on the classifier."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_classifiers_train, parametrize_with_checks
+
+import stopwise as sw
+
+ANY_LENGTH = (
+    "columns are time steps, and scoring series shorter or longer than those of training is the point"
+)
+EXPECTED_FAILURES = {
+    "check_n_features_in_after_fitting": ANY_LENGTH,
+    "check_classifiers_train": f"{ANY_LENGTH}; the rest of this check runs below on a classifier that refuses",
+}
+
+
+def quick(cls=sw.EarlyClassifier):
+    return cls(max_epochs=30, learning_rate=0.03, batch_size=32, model_params={"hidden": 8})
+
+
+@parametrize_with_checks([quick()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+@pytest.mark.filterwarnings("default")  # scikit-learn's checks raise warnings of their own
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+class TableClassifier(sw.EarlyClassifier):
+    """As scikit-learn wants it: another number of columns is an error."""
+
+    def scores(self, X):
+        self._refuse(X)
+        return super().scores(X)
+
+    def decide(self, X):
+        self._refuse(X)
+        return super().decide(X)
+
+    def _refuse(self, X):
+        if hasattr(self, "n_features_in_") and np.shape(X)[1] != self.n_features_in_:
+            raise ValueError("columns")
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_classifier_training_check_but_for_the_number_of_columns(readonly):
+    check_classifiers_train("TableClassifier", quick(TableClassifier), readonly_memmap=readonly)
+
+
+@pytest.fixture(scope="module")
+def world():
+    X, y, _ = sw.datasets.gaussian(60, offset=2.0, dim=2, length=6, seed=0)
+    return X, y
+
+
+def test_grid_search_and_cross_validation(world):
+    clf = sw.EarlyClassifier(order=0, max_epochs=3, model_params={"hidden": 4})
+    search = GridSearchCV(clf, {"learning_rate": [0.001, 0.05], "rule": [sw.SPRT(1.0), sw.SPRT(3.0)]}, cv=2)
+    search.fit(*world)
+    assert search.best_score_ > 0.7
+    assert cross_val_score(search.best_estimator_, *world, cv=2).mean() > 0.7
+
+
+def test_pipeline(world):
+    X, y = world
+    pipeline = make_pipeline(FunctionTransformer(lambda x: 2 * x), sw.EarlyClassifier(order=0, max_epochs=2))
+    assert pipeline.fit(X, y).predict(X).shape == y.shape
