@@ -11,6 +11,9 @@ import hashlib
 import json
 import os
 import platform
+import re
+from contextlib import suppress
+from fnmatch import fnmatch
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -47,31 +50,35 @@ def versions() -> dict[str, str]:
 
 
 def save_model(folder: str | Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-    """Write a model to `folder`, replacing the one that may be there."""
+    """Write a model to `folder`, replacing the one that may be there.
+
+    If anything fails, the model that was there stays. One process at a time may write to a folder.
+    """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise CheckpointError(f"`path` must be a folder; {folder} is a file. Choose another path.")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / ABOUT).exists():
+    foreign = folder.is_dir() and any(not _is_ours(file.name) for file in folder.iterdir())
+    if foreign and not (folder / ABOUT).exists():
         raise CheckpointError(
             f"`path` must be a new or empty folder or hold a stopwise model; {folder} holds other files."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    aside = folder / f".weights.{os.getpid()}.part"
-    storage.write(aside, tensors, {"kind": "weights"})
-    digest = _digest(aside)
-    weights = folder / f"weights-{digest[:16]}.safetensors"
-    os.replace(aside, weights)
-    about = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "versions": versions(),
-        "weights": {"file": weights.name, "sha256": digest},
-        **about,
-    }
-    _write_text(folder / ABOUT, json.dumps(about, indent=2, allow_nan=False) + "\n")
-    for stale in folder.glob("weights-*.safetensors"):
-        if stale != weights:
-            stale.unlink()
+    try:
+        aside = folder / f".weights.{os.getpid()}.part"
+        storage.write(aside, tensors, {"kind": "weights"})
+        digest = _digest(aside)
+        name = f"weights-{digest[:16]}.safetensors"
+        os.replace(aside, folder / name)
+        about = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "versions": versions(),
+            "weights": {"file": name, "sha256": digest},
+            **about,
+        }
+        _write_text(folder / ABOUT, json.dumps(about, indent=2, allow_nan=False, default=_plain) + "\n")
+    finally:
+        _sweep(folder)
 
 
 def load_model(folder: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -81,7 +88,7 @@ def load_model(folder: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise FileNotFoundError(f"No stopwise model at {folder}: {ABOUT} is not there.")
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{folder / ABOUT} is damaged: {error}. Save the model again.") from error
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise CheckpointError(f"{folder / ABOUT} was not written by stopwise.")
@@ -94,11 +101,39 @@ def load_model(folder: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not weights.is_file():
         raise CheckpointError(f"{folder} is incomplete: {weights.name} is not there. Save the model again.")
     if _digest(weights) != about["weights"].get("sha256"):
-        raise CheckpointError(f"{weights} is damaged: its checksum differs from {ABOUT}. Save the model again.")
+        raise CheckpointError(
+            f"{weights} is damaged: its checksum differs from {ABOUT}. Save the model again."
+        )
     try:
         return storage.read(weights)[0], about
     except storage.StorageError as error:
         raise CheckpointError(str(error)) from error
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a file was left by a save, perhaps one that was killed."""
+    return fnmatch(name, "weights-*.safetensors") or fnmatch(name, ".*.part")
+
+
+def _sweep(folder: Path) -> None:
+    """Delete the files of saves that `model.json` does not name: those before it, or one that failed."""
+    named = None
+    if (folder / ABOUT).exists():
+        try:
+            named = json.loads((folder / ABOUT).read_text(encoding="utf-8"))["weights"]["file"]
+        except (ValueError, KeyError, TypeError):
+            return  # a damaged description: touch nothing
+    for file in folder.iterdir():
+        if _is_ours(file.name) and file.name != named:
+            with suppress(OSError):  # a stale file is no reason to fail
+                file.unlink()
+
+
+def _plain(value: Any) -> Any:
+    """Return a numpy number as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} ({type(value).__name__}) cannot be written as JSON.")
 
 
 def _weights_name(folder: Path, about: dict[str, Any]) -> str:
@@ -106,7 +141,7 @@ def _weights_name(folder: Path, about: dict[str, Any]) -> str:
         name = about["weights"]["file"]
     except (KeyError, TypeError):
         name = None
-    if not isinstance(name, str) or Path(name).name != name:
+    if not isinstance(name, str) or not re.fullmatch(r"weights-\w+\.safetensors", name):
         raise CheckpointError(f"{folder / ABOUT} is damaged: it does not name the weights' file.")
     return name
 

@@ -1,4 +1,4 @@
-"""The commands: `stopwise demo | train | evaluate`."""
+"""The commands: `stopwise demo | train | evaluate | bench`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:  # torch takes seconds to import: each command fetches what it needs
+    from stopwise.bench.measure import Figure
     from stopwise.datasets import LabelledSeries
     from stopwise.estimator import EarlyClassifier
     from stopwise.experiments.demo import Outcome
@@ -66,10 +67,12 @@ def demo(
     if as_json:
         print(json.dumps([outcome.figures() for outcome in [*outcomes, oracle]], indent=2))
         return
-    console.print(_demo_table([*outcomes, oracle]))
+    console.print(_precision_table([*outcomes, oracle]))
+    console.print("[bold]Slope[/] is that of the estimated on the true LLR: 1 is right, near 0 is saturated.\n")
+    console.print(_decision_table([*outcomes, oracle]))
     console.print(
-        "[bold]Slope[/] is that of the estimated on the true LLR: 1 is right, near 0 is saturated. A saturated "
-        "model\nnever reaches a high threshold, so it waits to the end where the others stop after a few samples."
+        "A saturated model never reaches a high threshold: it waits to the end, sample 50, where the others "
+        "stop after a few.\n"
     )
     console.print("Pictures: " + ", ".join(str(path) for path in pictures))
 
@@ -109,10 +112,10 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train an early classifier on labelled series and save it."""
+    series = _read(data)  # a wrong path is told before torch is imported
     from stopwise.estimator import EarlyClassifier
     from stopwise.rules import SPRT
 
-    series = _read(data)
     if error_rate is None and threshold is None:
         error_rate = 0.05
     clf = EarlyClassifier(
@@ -190,6 +193,31 @@ def evaluate(
         console.print(f"Picture: {picture.with_suffix('.png')}")
 
 
+@app.command()
+def bench(
+    only: Annotated[list[str] | None, typer.Option(help="Measure this figure only; repeatable.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+) -> None:
+    """Measure speed and memory as ratios to plain yardsticks; exit code 1 when a bar is missed."""
+    from stopwise.bench.figures import FIGURES
+    from stopwise.bench.report import machine, to_json
+    from stopwise.progress import Reporter
+    from stopwise.validation import check_choice
+
+    names = [check_choice("--only", name, FIGURES) for name in only or FIGURES]
+    figures = {}
+    with Reporter("benchmark", len(names), show=True) as reporter:
+        for name in names:
+            figures[name] = FIGURES[name]()
+            reporter.advance(name)
+    console.print(_bench_table(list(figures.values())))
+    console.print("  ".join(f"{name} {value}" for name, value in machine().items()))
+    if json_file is not None:
+        to_json(json_file, figures)
+    if not all(figure.passed for figure in figures.values()):
+        raise typer.Exit(1)
+
+
 def _read(path: Path) -> LabelledSeries:
     from stopwise.datasets import read
 
@@ -211,35 +239,40 @@ def _class_indices(clf: EarlyClassifier, series: LabelledSeries) -> np.ndarray:
     return np.array([names[str(label)] for label in y], dtype=np.int64)
 
 
-def _demo_table(outcomes: list[Outcome]) -> Table:
-    from stopwise.experiments.demo import THRESHOLDS
-
-    table = Table(title="LLR estimation and early decisions, by SPRT threshold a")
-    table.add_column("model")
-    table.add_column("LLR error\n(nats)", justify="right")
-    table.add_column("slope", justify="right")
-    for a in THRESHOLDS:
-        table.add_column(f"a = {a:g}\nerror @ steps", justify="right")
-    table.add_column("AUSAT", justify="right")
-    table.add_column("train\n(s)", justify="right")
+def _precision_table(outcomes: list[Outcome]) -> Table:
+    table = Table(title="How precise the log-likelihood ratios are")
+    table.add_column("model", no_wrap=True)
+    for name in ("LLR error (nats)", "slope", "AUSAT", "training (s)"):
+        table.add_column(name, justify="right")
     for outcome in outcomes:
-        points = [outcome.curve.at_threshold(a) for a in THRESHOLDS]
         table.add_row(
             outcome.name,
             f"{outcome.llr.mean_abs:.1f}",
             f"{outcome.llr.slope:.2f}",
-            *[f"{point.error:.2%} @ {point.mean_time:.1f}" for point in points],
             f"{outcome.ausat:.5f}",
             f"{outcome.seconds:.0f}" if outcome.seconds else "–",
         )
     return table
 
 
+def _decision_table(outcomes: list[Outcome]) -> Table:
+    from stopwise.experiments.demo import THRESHOLDS
+
+    table = Table(title="What it means for decisions: error, and samples taken, by SPRT threshold a")
+    table.add_column("model", no_wrap=True)
+    for a in THRESHOLDS:
+        table.add_column(f"a = {a:g}", justify="right", no_wrap=True)
+    for outcome in outcomes:
+        points = [outcome.curve.at_threshold(a) for a in THRESHOLDS]
+        table.add_row(outcome.name, *[f"{point.error:.2%} in {point.mean_time:4.1f}" for point in points])
+    return table
+
+
 def _evaluation_table(rows: list[dict[str, Any]], n: int) -> Table:
     table = Table(title=f"{n} series; the first row is the model's own rule")
-    table.add_column("rule")
-    for name in ("error", "mean time", "forced", "earliness", "harmonic mean"):
-        table.add_column(name, justify="right")
+    table.add_column("rule", overflow="fold")
+    for name in ("error", "mean\ntime", "forced", "earli-\nness", "harmonic\nmean"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             row["rule"],
@@ -248,6 +281,25 @@ def _evaluation_table(rows: list[dict[str, Any]], n: int) -> Table:
             f"{row['forced']:.1%}",
             f"{row['earliness']:.3f}",
             f"{row['harmonic_mean']:.3f}",
+        )
+    return table
+
+
+def _bench_table(figures: list[Figure]) -> Table:
+    table = Table(title="Medians, with quartiles")
+    table.add_column("figure")
+    for name in ("value", "bar", "aim"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    for figure in figures:
+        sign = "≤" if figure.better == "lower" else "≥"
+        verdict = "[green]aim[/]" if figure.reaches(figure.aim) else "bar" if figure.passed else "[red]missed[/]"
+        table.add_row(
+            figure.name + (f"\n[dim]{figure.note}[/]" if figure.note else ""),
+            f"{figure.value:.3g} {figure.unit}\n[dim]{figure.low:.3g}–{figure.high:.3g}[/]",
+            f"{sign} {figure.bar:g}",
+            f"{sign} {figure.aim:g}",
+            verdict,
         )
     return table
 

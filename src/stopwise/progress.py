@@ -33,10 +33,12 @@ class Reporter:
     """
 
     def __init__(self, title: str, total: int, show: bool | str) -> None:
+        if show not in (True, False, "auto"):
+            raise ValueError(f"`progress` must be True, False or 'auto'; got {show!r}.")
         terminal = sys.stderr.isatty()
         self._title, self._total, self._done = title, total, 0
         self._lines = show is True and not terminal
-        self._spoken = time.monotonic()
+        self._spoken, self._unsaid = time.monotonic(), ""
         self._bar = None
         if show and terminal:
             columns = ("[bold]{task.description}", "[dim]{task.fields[note]}")
@@ -56,13 +58,19 @@ class Reporter:
     ) -> None:
         if self._bar:
             self._bar.stop()
+        elif kind is None and self._unsaid:  # the work ended before its last step
+            self._say(self._unsaid)
 
     def advance(self, note: str = "", steps: int = 1) -> None:
         """Say that `steps` more are done; `note` tells the newest figures."""
         self._done += steps
         if self._bar:
             self._bar.update(self._task, advance=steps, note=note)
-        last = self._done >= self._total
-        if self._lines and (last or time.monotonic() - self._spoken >= LINE_SECONDS):
-            self._spoken = time.monotonic()
-            print(f"{self._title}: {self._done}/{self._total} {note}".rstrip(), file=sys.stderr, flush=True)
+        if self._lines and steps:
+            self._unsaid = f"{self._title}: {self._done}/{self._total} {note}".rstrip()
+            if self._done >= self._total or time.monotonic() - self._spoken >= LINE_SECONDS:
+                self._say(self._unsaid)
+
+    def _say(self, line: str) -> None:
+        self._spoken, self._unsaid = time.monotonic(), ""
+        print(line, file=sys.stderr, flush=True)

@@ -5,6 +5,7 @@ Batches are read when they are needed, so X may be larger than memory.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ class Series:
     X
         (n, T, D) or (n, T): an array, a memory map, or any object with `shape`, `dtype` and indexing by
         integer arrays; or a list of n arrays (T_i, D) or (T_i,) of unequal length; or a `Series`.
+        It is neither copied nor changed.
     lengths
         (n,) lengths, for series of unequal length padded into one array.
 
@@ -31,19 +33,38 @@ class Series:
     >>> series = Series([[1.0, 2.0, 3.0], [4.0]])
     >>> len(series), series.steps, series.channels, series.lengths.tolist()
     (2, 3, 1, [3, 1])
+
+    Indexing gives a view of some of the series, which reads nothing yet:
+
+    >>> series[[1]].shape
+    (1, 1, 1)
     """
+
+    _data: Any
+    _rows: np.ndarray
+    lengths: np.ndarray
+    channels: int
 
     def __init__(self, X: Any, lengths: Any = None) -> None:
         if isinstance(X, Series):
-            X, lengths = X._data, X.lengths if lengths is None else lengths
-        self._data, own_lengths, self.channels = _gather(X)
-        self.lengths = own_lengths
-        if lengths is not None and not isinstance(self._data, list):
-            self.lengths = check_lengths(lengths, len(own_lengths), int(own_lengths.max()))
-        self.steps = int(self.lengths.max())
+            self._data, self._rows, self.lengths, self.channels = X._data, X._rows, X.lengths, X.channels
+        else:
+            self._data, self.lengths, self.channels = _gather(X)
+            self._rows = np.arange(len(self.lengths))  # the places in the data of the series seen here
+        if lengths is not None:
+            if isinstance(self._data, list):
+                raise ValueError(
+                    "`lengths` goes with a padded array; a list of series knows its lengths. Leave it out."
+                )
+            self.lengths = check_lengths(lengths, len(self), self._data.shape[1])
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @property
+    def steps(self) -> int:
+        """T, the longest length."""
+        return int(self.lengths.max())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -51,10 +72,22 @@ class Series:
         return len(self), self.steps, self.channels
 
     def __getitem__(self, rows: Any) -> Series:
-        rows = np.arange(len(self))[rows]
-        if isinstance(self._data, list):
-            return Series([self._data[i] for i in rows])
-        return Series(self._data[rows], self.lengths[rows])
+        chosen = np.atleast_1d(np.arange(len(self))[rows])
+        if not len(chosen):
+            raise ValueError(f"`X` has 0 series under the index {rows!r}; at least 1 is needed.")
+        view = Series(self)
+        view._rows, view.lengths = self._rows[chosen], self.lengths[chosen]
+        return view
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A memory map is pickled as the place of its file: processes that train together share it."""
+        data = [_Mapped.of(x) for x in self._data] if isinstance(self._data, list) else _Mapped.of(self._data)
+        return self.__dict__ | {"_data": data}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        data = state["_data"]
+        opened = [_Mapped.open(x) for x in data] if isinstance(data, list) else _Mapped.open(data)
+        self.__dict__ |= state | {"_data": opened}
 
     def batch(self, rows: np.ndarray, missing: str = "error") -> tuple[np.ndarray, np.ndarray]:
         """Read some series.
@@ -72,24 +105,25 @@ class Series:
             (B, T, D) float32, zero past each series' end, T being the longest of these; and (B,).
         """
         check_choice("missing", missing, MISSING)
-        lengths = self.lengths[rows]
+        lengths, places = self.lengths[rows], self._rows[rows]
         steps = int(lengths.max())
-        if isinstance(self._data, list):
-            x = np.zeros((len(rows), steps, self.channels), dtype=np.float32)
-            for place, i in enumerate(rows):
-                with np.errstate(over="ignore"):
-                    x[place, : lengths[place]] = self._data[i]
-        else:
-            part = np.asarray(self._data[rows])[:, :steps]
-            with np.errstate(over="ignore"):
-                x = part.astype(np.float32, copy=False).reshape(len(rows), steps, self.channels)
-            past = np.arange(steps) >= lengths[:, None]
-            if past.any():
-                x = np.where(past[..., None], np.float32(0), x)
-        _check_values(x, rows, missing)
+        with np.errstate(over="ignore"):  # too large for float32: told below
+            if isinstance(self._data, list):
+                x = np.zeros((len(places), steps, self.channels), dtype=np.float32)
+                for own, i, length in zip(x, places, lengths):
+                    own[:length] = np.reshape(self._data[i], (length, self.channels))
+            else:
+                part = np.asarray(self._data[places])[:, :steps]
+                x = np.require(part, np.float32, ["C", "W"]).reshape(len(places), steps, self.channels)
+                past = np.arange(steps) >= lengths[:, None]
+                if past.any():
+                    x = np.where(past[..., None], np.float32(0), x)
+        _check_values(x, places, missing)
         return x, lengths
 
-    def batches(self, size: int, missing: str = "error") -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def batches(
+        self, size: int, missing: str = "error"
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Read all series in order: rows, x and lengths of each batch."""
         for start in range(0, len(self), size):
             rows = np.arange(start, min(start + size, len(self)))
@@ -103,20 +137,40 @@ class Series:
         rows = np.arange(len(self))
         if len(rows) > most:
             rows = np.sort(np.random.default_rng(seed).choice(len(self), most, replace=False))
-        total, square = np.zeros(self.channels), np.zeros(self.channels)
-        count = np.zeros(self.channels)
-        # Sums around a first guess of the mean: squares of large offsets would cancel otherwise.
-        guess = np.nan_to_num(_masked(*self.batch(rows[:1], missing)).reshape(-1, self.channels)[0])
+        count, mean, squares = np.zeros((3, self.channels))
         for start in range(0, len(rows), 256):
-            x = _masked(*self.batch(rows[start : start + 256], missing)) - guess  # (B, T, D)
-            count += np.isfinite(x).sum((0, 1))
-            total += np.nansum(x, axis=(0, 1))
-            square += np.nansum(x * x, axis=(0, 1))
-        count = np.maximum(count, 1)
-        mean = total / count
-        deviation = np.sqrt(np.maximum(square / count - mean**2, 0))
-        tiny = 1e-7 * np.maximum(np.abs(mean + guess), 1e-30)
-        return mean + guess, np.where(deviation > tiny, deviation, 1.0)
+            x = _masked(*self.batch(rows[start : start + 256], missing)).reshape(-1, self.channels)
+            new = np.isfinite(x).sum(0)
+            own = np.nansum(x, axis=0) / np.maximum(new, 1)
+            gap, both = own - mean, np.maximum(count + new, 1)
+            # Squares around the means met so far (Chan's update): those of large offsets would cancel.
+            squares += np.nansum((x - own) ** 2, axis=0) + gap**2 * count * new / both
+            mean += gap * new / both
+            count += new
+        deviation = np.sqrt(squares / np.maximum(count, 1))
+        tiny = 1e-7 * np.maximum(np.abs(mean), 1e-30)
+        return mean, np.where(deviation > tiny, deviation, 1.0)
+
+
+class _Mapped:
+    """The place of a memory map: what is pickled of it."""
+
+    def __init__(self, data: np.memmap) -> None:
+        order = "C" if data.flags.c_contiguous else "F"
+        self.arguments: tuple[Any, ...] = (data.filename, data.dtype, "r", data.offset, data.shape, order)
+
+    @staticmethod
+    def of(data: Any) -> Any:
+        """Return the place of a whole memory map, and anything else (a part of a map too) as it is."""
+        # A view's base is the map it is a view of, yet it tells that map's offset and file.
+        whole = isinstance(data, np.memmap) and isinstance(data.base, mmap.mmap)
+        # Changes of a copy-on-write map are not in the file.
+        return _Mapped(data) if whole and data.filename is not None and data.mode != "c" else data
+
+    @staticmethod
+    def open(data: Any) -> Any:
+        """Undo `of`."""
+        return np.memmap(*data.arguments) if isinstance(data, _Mapped) else data
 
 
 def hold(x: np.ndarray, fill: np.ndarray) -> np.ndarray:
@@ -156,13 +210,16 @@ def _gather(X: Any) -> tuple[Any, np.ndarray, int]:
     """Return the data (an array-like or a list of arrays), the lengths (n,) and the channels."""
     if hasattr(X, "toarray"):
         raise TypeError("`X` must be dense; got a sparse matrix or array. Use X.toarray().")
-    if isinstance(X, list | tuple) and len({np.shape(row)[:1] for row in X}) > 1:
-        return _gather_unequal(X)
-    data = X if _reads_in_parts(X) else np.asarray(X)
-    if np.dtype(data.dtype).kind == "c":
-        raise ValueError("`X` must be real. Complex data not supported; pass real and imaginary parts as channels.")
-    if np.dtype(data.dtype).kind not in "fiub":
-        data = _to_float(data)
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)  # masked is missing
+    if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
+        X = list(X)
+    if isinstance(X, list | tuple) and X:
+        rows = [row if isinstance(row, np.ndarray) else _array(row) for row in X]
+        shapes = {row.shape for row in rows}
+        if len(shapes) > 1 or any(isinstance(row, np.ndarray) for row in X):
+            return _gather_list(rows)
+    data = _numbers(X if _reads_in_parts(X) else _array(X))
     shape = tuple(data.shape)
     if len(shape) not in (2, 3):
         raise ValueError(
@@ -175,31 +232,52 @@ def _gather(X: Any) -> tuple[Any, np.ndarray, int]:
     return data, np.full(shape[0], shape[1], dtype=np.int64), shape[2] if len(shape) == 3 else 1
 
 
-def _gather_unequal(X: Any) -> tuple[list[np.ndarray], np.ndarray, int]:
-    rows = [_to_float(np.asarray(row)) for row in X]
-    rows = [row[:, None] if row.ndim == 1 else row for row in rows]
-    channels = {row.shape[1] if row.ndim == 2 else -1 for row in rows}
-    if len(channels) > 1 or channels == {-1}:
-        shapes = sorted({np.shape(row) for row in X}, key=str)[:3]
+def _gather_list(rows: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray, int]:
+    """`_gather` for a list of arrays (T_i, D) or (T_i,)."""
+    channels = {row.shape[1] if row.ndim == 2 else 1 if row.ndim == 1 else 0 for row in rows}
+    if len(channels) > 1 or channels == {0}:
+        shapes = sorted({row.shape for row in rows}, key=str)[:3]
         raise ValueError(
-            f"`X` as a list must hold arrays (T_i, D) with one D for all; got shapes such as {shapes}."
+            "`X` as a list must hold arrays (T_i, D) with one D >= 1 for all, or arrays (T_i,); "
+            f"got shapes such as {', '.join(map(str, shapes))}."
         )
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     if lengths.min() < 1:
         raise ValueError(f"`X` has a series with 0 steps (number {int(lengths.argmin())}); drop it.")
-    return rows, lengths, channels.pop()
+    return [_numbers(row) for row in rows], lengths, channels.pop()
 
 
 def _reads_in_parts(X: Any) -> bool:
     """Whether X can be indexed by rows as it is; data frames are indexed by columns."""
-    return hasattr(X, "shape") and hasattr(X, "dtype") and hasattr(X, "__getitem__") and not hasattr(X, "iloc")
+    typed = isinstance(getattr(X, "dtype", None), np.dtype)
+    return typed and hasattr(X, "shape") and hasattr(X, "__getitem__") and not hasattr(X, "iloc")
 
 
-def _to_float(data: np.ndarray) -> np.ndarray:
+def _array(X: Any) -> np.ndarray:
     try:
-        return np.asarray(data).astype(np.float64 if data.dtype.kind not in "f" else data.dtype, copy=False)
+        return np.asarray(X)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            "`X` must be an array (n, T, D) or (n, T), or a list of arrays (T_i, D); "
+            f"got a {type(X).__name__} that makes no array: {error}"
+        ) from error
+
+
+def _numbers(data: Any) -> Any:
+    """Return the data if it holds real numbers; objects that are numbers become float64."""
+    kind = data.dtype.kind
+    if kind in "fiub":
+        return data
+    if kind == "c":
+        raise ValueError(
+            "`X` must be real. Complex data not supported; pass real and imaginary parts as channels."
+        )
+    if kind != "O":
+        raise ValueError(f"`X` must hold numbers; got dtype {data.dtype}. Convert it with X.astype(float).")
+    try:
+        return np.asarray(data).astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"`X` must hold numbers; got dtype {data.dtype}: {error}.") from error
+        raise type(error)(f"`X` must hold numbers; got dtype {data.dtype}: {error}.") from error
 
 
 def _check_values(x: np.ndarray, rows: np.ndarray, missing: str) -> None:
@@ -218,5 +296,6 @@ def _check_values(x: np.ndarray, rows: np.ndarray, missing: str) -> None:
         else "Clip or rescale the data, or put NaN with missing='mask'."
     )
     raise ValueError(
-        f"`X` must be finite; series {int(rows[series])} has {what} at step {step + 1}, channel {channel}. {cure}"
+        f"`X` must be finite; series {int(rows[series])} has {what} at step {step + 1}, "
+        f"channel {channel}. {cure}"
     )

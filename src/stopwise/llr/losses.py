@@ -32,8 +32,9 @@ def lsel(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tenso
     >>> lsel(torch.zeros(1, 3, 2), torch.tensor([0]))  # knowing nothing costs log 2
     tensor(0.6931)
     """
-    losses = _cross_entropy(scores, y)  # (B, T)
-    return _mean(losses, inside_steps(scores, lengths), y, scores.shape[-1], weight)
+    inside = inside_steps(scores, lengths)
+    losses = _cross_entropy(_cleared(scores, inside), y)  # (B, T)
+    return _mean(losses, inside, y, scores.shape[-1], weight)
 
 
 def lllr(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
@@ -47,11 +48,12 @@ def lllr(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tenso
     >>> lllr(torch.zeros(1, 3, 2), torch.tensor([0]))
     tensor(0.5000)
     """
-    classes = scores.shape[-1]
+    classes, inside = scores.shape[-1], inside_steps(scores, lengths)
+    scores = _cleared(scores, inside)
     own = scores.gather(-1, y[:, None, None].expand(-1, scores.shape[1], 1))  # (B, T, 1)
     # The term l = y is σ(0) = 1/2: taken away after the sum.
     losses = (torch.sigmoid(scores - own).sum(-1) - 0.5) / (classes - 1)  # (B, T)
-    return _mean(losses, inside_steps(scores, lengths), y, classes, weight)
+    return _mean(losses, inside, y, classes, weight)
 
 
 def multiplet_cross_entropy(
@@ -73,11 +75,12 @@ def multiplet_cross_entropy(
     >>> multiplet_cross_entropy(torch.zeros(1, 4, 2, 2), torch.tensor([1]))
     tensor(0.6931)
     """
-    losses = _cross_entropy(logits, y)  # (B, W, M)
-    return _mean(losses, _inside_windows(logits, lengths), y, logits.shape[-1], weight)
+    inside = _inside_windows(logits, lengths)
+    losses = _cross_entropy(_cleared(logits, inside), y)  # (B, W, M)
+    return _mean(losses, inside, y, logits.shape[-1], weight)
 
 
-def class_weights(y: Tensor, classes: int) -> Tensor:
+def class_weights(y: Tensor, classes: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Return weights (B,) that sum to 1 and give every class present the same share.
 
     Examples
@@ -87,7 +90,7 @@ def class_weights(y: Tensor, classes: int) -> Tensor:
     tensor([0.2500, 0.2500, 0.5000])
     """
     counts = torch.bincount(y, minlength=classes)
-    return 1.0 / (counts[y] * (counts > 0).sum())
+    return (counts[y] * (counts > 0).sum()).to(dtype).reciprocal()
 
 
 def inside_steps(scores: Tensor, lengths: Tensor | None) -> Tensor | None:
@@ -108,6 +111,14 @@ def _inside_windows(logits: Tensor, lengths: Tensor | None) -> Tensor | None:
     return (start <= (length - samples).clamp(min=0)) & (start + position < length)
 
 
+def _cleared(logits: Tensor, inside: Tensor | None) -> Tensor:
+    """Return logits (B, ..., K) with 0 where they do not count: what is there may be infinite or NaN.
+
+    Clearing the losses would not do: 0 times an infinite slope is NaN.
+    """
+    return logits if inside is None else torch.where(inside[..., None], logits, 0.0)
+
+
 def _cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     """Cross-entropy of (B, ..., K) logits against y (B,), one number each: (B, ...)."""
     target = y.reshape(-1, *[1] * (logits.ndim - 2)).expand(logits.shape[:-1])
@@ -122,9 +133,8 @@ def _mean(losses: Tensor, inside: Tensor | None, y: Tensor, classes: int, weight
         per_series = losses.mean(1)
     else:
         inside = inside.flatten(1)
-        # `where` and not a product: what lies past the end may be infinite.
-        per_series = torch.where(inside, losses, 0.0).sum(1) / inside.sum(1)
-    weight = class_weights(y, classes) if weight is None else weight
+        per_series = (losses * inside).sum(1) / inside.sum(1)
+    weight = class_weights(y, classes, losses.dtype) if weight is None else weight
     return (per_series * weight.to(losses.dtype)).sum()
 
 

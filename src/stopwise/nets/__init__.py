@@ -5,6 +5,7 @@ Each is one file with the fast form it needs beside it. `build` makes one by its
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -59,18 +60,28 @@ def build(
     >>> type(build("b2bsqrt", features=2, classes=2, order=3, longest=False)).__name__
     'LSTMIntegrator'
     """
-    try:
-        if not isinstance(model, str):
-            return _own(model, features, classes, order, params)
-        check_choice("model", model, MODELS)
-        if model == "accumulator":
-            return _accumulator(features, classes, order, longest, formula, params)
-        if model == "tandemformer":
-            return Tandemformer(features, classes, order, formula, **params)
-        activation = "b2bsqrt" if model == "b2bsqrt" else "tanh"
-        return LSTMIntegrator(features, classes, order, formula, activation=activation, **params)
-    except TypeError as error:
-        raise TypeError(f"`model_params` does not fit model={model!r}: {error}.") from error
+    if not isinstance(model, str):
+        return _own(model, features, classes, order, formula, params)
+    check_choice("model", model, MODELS)
+    if model == "accumulator":
+        _check_params(model, Accumulator, params)
+        return _accumulator(features, classes, order, longest, formula, params)
+    if model == "tandemformer":
+        _check_params(model, Tandemformer, params)
+        return Tandemformer(features, classes, order, formula, **params)
+    _check_params(model, LSTMIntegrator, params, taken="activation")
+    activation = "b2bsqrt" if model == "b2bsqrt" else "tanh"
+    return LSTMIntegrator(features, classes, order, formula, activation=activation, **params)
+
+
+def _check_params(model: str, maker: type[Integrator], params: dict[str, Any], taken: str = "") -> None:
+    """Refuse what is not a keyword argument of a network, or is `taken` by the model's name."""
+    known = [p.name for p in inspect.signature(maker).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for name in params:
+        try:
+            check_choice("name", name, [one for one in known if one != taken])
+        except ValueError as error:
+            raise TypeError(f"`model_params` does not fit model={model!r}: a {error}") from None
 
 
 def _accumulator(
@@ -90,13 +101,30 @@ def _accumulator(
 
 
 def _own(
-    model: Callable[..., Integrator], features: int, classes: int, order: int, params: dict[str, Any]
+    model: Callable[..., Integrator],
+    features: int,
+    classes: int,
+    order: int,
+    formula: str,
+    params: dict[str, Any],
 ) -> Integrator:
     if not callable(model):
         raise TypeError(
             f"`model` must be one of {', '.join(map(repr, MODELS))} or a callable that makes an Integrator "
             f"from (features, classes, order); got {model!r}."
         )
+    if formula != "tandem":
+        raise ValueError(
+            f"`formula` is not handed to a model of your own; got {formula!r}. Let the model choose it, or "
+            "take it from `model_params`."
+        )
+    try:
+        inspect.signature(model).bind(features, classes, order, **params)
+    except TypeError as error:
+        raise TypeError(
+            f"`model` must take (features, classes, order) and the `model_params` "
+            f"{', '.join(map(repr, params)) or '(none given)'}; {error}."
+        ) from error
     net = model(features, classes, order, **params)
     if not isinstance(net, Integrator):
         raise TypeError(f"`model` must make a stopwise.nets.Integrator; it made a {type(net).__name__}.")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from stopwise.nets.base import Evidence, Integrator
 from stopwise.nets.lstm import WindowLSTM
-from stopwise.validation import check_choice, check_integer
+from stopwise.validation import check_choice, check_integer, check_real
 
 BODIES = ("window", "lstm")
 
@@ -61,7 +61,7 @@ class LSTMBody(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the state (B, T, H) after each step of x (B, T, D)."""
-        return self.lstm(x, x.shape[1])[:, 0].transpose(0, 1)  # type: ignore[no-any-return]
+        return self.lstm(x, x.shape[1])[:, 0].transpose(0, 1)
 
     def multiplets(self, x: Tensor) -> Tensor:
         """Return the states (B, 1, T, H): the one window is the whole series."""
@@ -115,11 +115,16 @@ class Accumulator(Integrator):
     ) -> None:
         super().__init__(features, classes, order)
         check_choice("body", body, BODIES)
+        check_choice("activation", activation, ("tanh", "b2bsqrt"))
+        check_integer("hidden", hidden, 1)
+        check_real("dropout", dropout, 0, 1, open_high=True)
+        if body == "lstm" and window is not None:
+            raise ValueError(f"`window` goes with body='window'; got window={window!r} with body='lstm'.")
         window = order + 1 if window is None else check_integer("window", window, 1, order + 1)
         self.body: WindowBody | LSTMBody = (
             WindowBody(features, hidden, window)
             if body == "window"
-            else LSTMBody(features, hidden, check_choice("activation", activation, ("tanh", "b2bsqrt")))
+            else LSTMBody(features, hidden, activation)
         )
         self.norm = nn.LayerNorm(hidden) if layer_norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
@@ -140,4 +145,4 @@ class Accumulator(Integrator):
 
     def _increments(self, states: Tensor, x: Tensor) -> Tensor:
         increments = self.head(self.dropout(self.norm(states)))
-        return increments if self.skip is None else increments + self.skip(x)  # type: ignore[no-any-return]
+        return increments if self.skip is None else increments + self.skip(x)

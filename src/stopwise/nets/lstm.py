@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from stopwise.llr import WindowLogits
 from stopwise.nets.activations import check_alpha
 from stopwise.nets.base import WindowIntegrator
-from stopwise.nets.recurrence import Squash, WindowStates, b2bsqrt_squash, tanh_squash
+from stopwise.nets.recurrence import Squash, WindowStates
 
 
 class WindowLSTM(nn.Module):
@@ -31,7 +31,7 @@ class WindowLSTM(nn.Module):
         self.input = nn.Parameter(torch.empty(4 * hidden, features))  # gates: i, f, o, candidate
         self.recurrent = nn.Parameter(torch.empty(4 * hidden, hidden))
         self.bias = nn.Parameter(torch.zeros(4 * hidden))
-        self.squash: Squash = b2bsqrt_squash(check_alpha(alpha)) if activation == "b2bsqrt" else tanh_squash()
+        self.squash = Squash(activation == "tanh", check_alpha(alpha))
         self._initialise(hidden)
 
     @torch.no_grad()

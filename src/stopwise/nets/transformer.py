@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from stopwise.llr import WindowLogits
 from stopwise.nets.base import WindowIntegrator
-from stopwise.nets.prefix_attention import pool_prefixes
+from stopwise.nets.prefix_attention import Windows, pool_prefixes
 from stopwise.validation import check_choice
 
 POOLINGS = ("nsp", "gap", "one-token")
@@ -70,7 +70,8 @@ class Tandemformer(WindowIntegrator):
         "none", "sinusoidal" or "learned": the place of a sample in its window. With "none" the window is
         a set: right for samples independent in time, and blind to their order.
     dropout
-        In the blocks and the MLP.
+        In the blocks and the MLP. With one block, no LayerNorm and pooled tokens, the block's dropout falls
+        on what is summed over the tokens of a prefix, heads and units, and not on each token's own.
 
     Examples
     --------
@@ -177,7 +178,7 @@ class Tandemformer(WindowIntegrator):
         fixed = torch.cat([qkv_bias, expand_bias, read_bias])  # a token's part that no sample changes
         if self.places is not None:
             fixed = fixed + F.linear(self.places[:samples], weight)  # (M, ...)
-        windows = projected.unfold(1, samples, 1).transpose(2, 3) + fixed  # (B, W, M, ...)
+        windows = Windows.apply(projected, samples) + fixed  # (B, W, M, ...)
         expand_out = block.expand.weight @ block.out.weight  # (ff, h·d)
         read_out = self.read.weight @ block.out.weight  # (mlp, h·d)
         read_contract = self.read.weight @ block.contract.weight  # (mlp, ff)
@@ -186,7 +187,7 @@ class Tandemformer(WindowIntegrator):
             chosen = windows[:, start:stop]
             qkv, units, direct = chosen.flatten(0, 1).split(sizes, dim=-1)
             q, k, v = split_heads(qkv, block.heads)
-            heads, fired = pool_prefixes(q, k, v, units, expand_out, lengths, block.dropout)
+            heads, fired = map(block.dropout, pool_prefixes(q, k, v, units, expand_out, lengths))
             counts = torch.tensor(list(lengths), device=x.device)
             summed = direct.cumsum(1)[:, counts - 1]  # (R, lengths, mlp)
             summed = summed + F.linear(heads, read_out) + F.linear(fired, read_contract)

@@ -1,0 +1,221 @@
+"""What the benchmark measures: one function a figure, by name in `FIGURES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from stopwise.bench.measure import Figure, Work, child_peak_megabytes, quartiles, race
+from stopwise.bench.yardsticks import G, PrefixEncoder, S, Shape, SlicedLSTM, U, threshold_sweep
+from stopwise.estimator import EarlyClassifier
+from stopwise.llr import lsel
+from stopwise.metrics import sat_curve
+from stopwise.nets import Integrator, build
+
+FORMER = {"blocks": 1, "heads": 2, "head_size": 16, "feed_forward": 32}
+
+
+def g_b2bsqrt_step() -> Figure:
+    """G: B2Bsqrt training step ÷ nn.LSTM (tanh) training step."""
+    return _slowdown("G: B2Bsqrt step ÷ nn.LSTM step", _ours("b2bsqrt", G), _plain(SlicedLSTM(G), G), 1.35, 1.0)
+
+
+def g_accumulator_step() -> Figure:
+    """G: accumulator training step ÷ nn.LSTM training step."""
+    return _slowdown("G: accumulator step ÷ nn.LSTM step", _ours("accumulator", G), _plain(SlicedLSTM(G), G), 1.1, 1.0)
+
+
+def s_b2bsqrt_step() -> Figure:
+    """S: nn.LSTM on sliced windows ÷ B2Bsqrt step."""
+    return _speedup("S: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", S), _plain(SlicedLSTM(S), S), 1.5, 2.2, 7)
+
+
+def u_b2bsqrt_step() -> Figure:
+    """U: nn.LSTM on sliced windows ÷ B2Bsqrt step."""
+    return _speedup("U: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", U), _plain(SlicedLSTM(U), U), 3.0, 4.5, 7)
+
+
+def u_memory() -> Figure:
+    """U: peak memory of one B2Bsqrt training step above the resting process."""
+    setup = (
+        "from stopwise.bench.figures import _ours, G, U\n"
+        "_ours('b2bsqrt', G)()  # libraries and their buffers are resting memory\n"
+        "step = _ours('b2bsqrt', U)"
+    )
+    peaks = np.array([child_peak_megabytes(setup, "step()") for _ in range(3)])
+    return Figure("U: B2Bsqrt step, peak memory", *quartiles(peaks), 1536, 600, "lower", "MB")
+
+
+def g_tandemformer_step() -> Figure:
+    """G: one lean encoder call per prefix ÷ TANDEMformer step."""
+    return _speedup(
+        "G: TANDEMformer step, vs a call per prefix",
+        _ours("tandemformer", G, FORMER),
+        _plain(PrefixEncoder(G), G),
+        5.0,
+        15.0,
+        7,
+    )
+
+
+def s_tandemformer_step() -> Figure:
+    """S: one encoder call per prefix of each window ÷ TANDEMformer step."""
+    return _speedup(
+        "S: TANDEMformer step, vs a call per prefix",
+        _ours("tandemformer", S, FORMER),
+        _plain(PrefixEncoder(S), S),
+        10.0,
+        30.0,
+        3,
+    )
+
+
+def sat_time() -> Figure:
+    """Exact SAT curve against deciding anew at each of 1000 thresholds."""
+    scores, y = _scores()
+    thresholds = np.quantile(np.abs(scores[:, -1, 0]), np.linspace(0, 1, 1000))
+    # Ten of the thousand are timed: all of them take ten minutes.
+    ours, sweep = race(
+        lambda: sat_curve(scores, y), lambda: threshold_sweep(scores, y, thresholds[::100]), turns=3, warm_up=1
+    )
+    return Figure(
+        "exact SAT, vs a sweep of 1000 thresholds",
+        *quartiles(100 * sweep / ours),
+        100,
+        100,
+        "higher",
+        note=f"{np.median(ours):.2f} s; sweep {100 * np.median(sweep):.0f} s (from 10 thresholds)",
+    )
+
+
+def sat_memory() -> Figure:
+    """Peak memory of the exact SAT curve above its inputs."""
+    setup = (
+        "from stopwise.bench.figures import _scores\n"
+        "from stopwise.metrics import sat_curve\n"
+        "scores, y = _scores()\n"
+        "sat_curve(scores[:9], y[:9])"
+    )
+    peaks = np.array([child_peak_megabytes(setup, "sat_curve(scores, y)") for _ in range(3)])
+    return Figure("exact SAT, peak memory", *quartiles(peaks), 200, 200, "lower", "MB")
+
+
+def scoring_throughput() -> Figure:
+    """G: series per second of `EarlyClassifier.scores` ÷ those of the bare network's forward."""
+    X, y = _g_data(2000)
+    clf = EarlyClassifier("b2bsqrt", max_epochs=1, patience=None, progress=False).fit(X[:200], y[:200])
+    batches = torch.from_numpy(X).split(100)
+
+    def bare() -> None:
+        with torch.inference_mode():
+            for x in batches:
+                clf.net_(x)
+
+    return _speedup("G: scores() rate ÷ bare forward rate", lambda: clf.scores(X), bare, 0.8, 0.95, 9)
+
+
+def fit_overhead() -> Figure:
+    """G: an epoch of `fit` ÷ its steps × the bare step time."""
+    X, y = _g_data(3000)
+    step = _ours("b2bsqrt", G)
+
+    def epoch() -> None:
+        clf = EarlyClassifier("b2bsqrt", max_epochs=1, validation_fraction=0, standardize=False, progress=False)
+        clf.fit(X, y)
+
+    def steps() -> None:
+        for _ in range(30):
+            step()
+
+    return _slowdown("G: epoch of fit ÷ bare steps", epoch, steps, 1.15, 1.05, 7)
+
+
+def growth() -> Figure:
+    """How the time of a step grows as T doubles from 50 to 400 (N=10): the exponent, 1 is linear."""
+    lengths = (50, 100, 200, 400)
+    steps = [_ours("b2bsqrt", Shape(50, steps, 64, 64, 2, 10)) for steps in lengths]
+    times = np.array([race(work, steps[0], turns=7)[0] for work in steps])  # (lengths, turns)
+    exponents = np.polyfit(np.log(lengths), np.log(times), 1)[0]
+    note = ", ".join(f"T={t}: {1000 * m:.1f} ms" for t, m in zip(lengths, np.median(times, axis=1)))
+    return Figure("growth of a step with T, exponent", *quartiles(exponents), 1.1, 1.0, "lower", "", note)
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    work.__name__.replace("_", "-"): work
+    for work in (
+        g_b2bsqrt_step,
+        g_accumulator_step,
+        s_b2bsqrt_step,
+        u_b2bsqrt_step,
+        u_memory,
+        g_tandemformer_step,
+        s_tandemformer_step,
+        sat_time,
+        sat_memory,
+        scoring_throughput,
+        fit_overhead,
+        growth,
+    )
+}
+
+
+def _ours(model: str, shape: Shape, params: dict[str, int] | None = None) -> Work:
+    """Return one training step of a product's network."""
+    torch.manual_seed(0)
+    net: Integrator = build(
+        model,
+        features=shape.features,
+        classes=shape.classes,
+        order=shape.order,
+        longest=shape.order == shape.steps - 1,
+        **(params or {"hidden": shape.hidden}),
+    )
+    return _training_step(net, lambda x: net(x).scores, shape)
+
+
+def _plain(net: nn.Module, shape: Shape) -> Work:
+    """Return one training step of a yardstick."""
+    return _training_step(net, net, shape)
+
+
+def _training_step(net: nn.Module, scores: Callable[[Tensor], Tensor], shape: Shape) -> Work:
+    x, y = shape.series()
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        lsel(scores(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+def _slowdown(name: str, ours: Work, yardstick: Work, bar: float, aim: float, turns: int = 31) -> Figure:
+    mine, theirs = race(ours, yardstick, turns=turns)
+    return Figure(name, *quartiles(mine / theirs), bar, aim, "lower", note=_note(mine, theirs))
+
+
+def _speedup(name: str, ours: Work, yardstick: Work, bar: float, aim: float, turns: int) -> Figure:
+    mine, theirs = race(ours, yardstick, turns=turns)
+    return Figure(name, *quartiles(theirs / mine), bar, aim, "higher", note=_note(mine, theirs))
+
+
+def _note(mine: np.ndarray, theirs: np.ndarray) -> str:
+    return f"{1000 * np.median(mine):.1f} ms; yardstick {1000 * np.median(theirs):.1f} ms"
+
+
+def _scores() -> tuple[np.ndarray, np.ndarray]:
+    """Random walks of scores (10000, 50, 101) that drift to the true class, and labels (10000,)."""
+    rng = np.random.default_rng(0)
+    y = np.arange(10_000) % 101
+    increments = rng.standard_normal((10_000, 50, 101), dtype=np.float32)
+    increments[np.arange(10_000), :, y] += 0.5
+    return np.cumsum(increments, axis=1, out=increments), y
+
+
+def _g_data(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((n, G.steps, G.features), dtype=np.float32), np.arange(n) % 2

@@ -1,0 +1,43 @@
+"""The benchmark's result as a file, with the machine and the versions that made it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from stopwise.aside import written_aside
+from stopwise.bench.measure import Figure
+from stopwise.checkpoint import versions
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures depend on."""
+    return {
+        **versions(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "processor": _processor(),
+    }
+
+
+def to_json(path: Path, figures: dict[str, Figure]) -> None:
+    """Write the figures by name."""
+    rows = [{**asdict(figure), "name": name, "title": figure.name} for name, figure in figures.items()]
+    with written_aside(path) as [aside]:
+        aside.write_text(json.dumps({"figures": rows, "machine": machine()}, indent=2) + "\n", encoding="utf-8")
+
+
+def _processor() -> str:
+    """Return the processor's name where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

@@ -1,0 +1,129 @@
+"""The commands as a user types them."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import stopwise as sw
+from stopwise import cli
+from stopwise.experiments import demo
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    for name, seed in (("train", 0), ("test", 1)):
+        X, y, _ = sw.datasets.gaussian(200, offset=1.5, dim=3, length=8, seed=seed)
+        sw.datasets.write(path / f"{name}.npz", X, np.array(["left", "right"])[y])
+        sw.datasets.write(path / f"{name}.csv", X, np.array(["left", "right"])[y])
+        sw.datasets.write(path / f"{name}_X.npy", X, y)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    run("train", folder / "train.npz", "-o", folder / "model", "--order", 0, "--learning-rate", 0.03)
+    return folder / "model"
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_train_says_what_comes_next(folder):
+    told = run("train", folder / "train.csv", "-o", folder / "other", "--max-epochs", 2)
+    assert "Trained on 200 series of 2 classes: 2 epochs" in told
+    assert "stopwise evaluate" in told
+
+
+def test_train_takes_npy_pairs_and_json(folder):
+    told = run("train", folder / "train_X.npy", "-o", folder / "third", "--max-epochs", 1, "--json")
+    assert json.loads(told)["classes"] == [0, 1]
+
+
+def test_evaluate_prints_a_table(folder, model):
+    told = run("evaluate", model, folder / "test.npz", "--threshold", 4, "--picture", folder / "sat")
+    assert "SPRT(error_rate=0.05)" in told
+    assert "SPRT(threshold=4.0)" in told
+    assert "AUSAT" in told
+    assert (folder / "sat.png").stat().st_size > 10_000
+
+
+def test_evaluate_in_json_equals_the_library(folder, model):
+    told = json.loads(run("evaluate", model, folder / "test.csv", "--json"))
+    clf = sw.load(model)
+    data = sw.datasets.read(folder / "test.csv")
+    d = clf.decide(data.X)
+    assert told["n"] == 200
+    assert told["rules"][0]["mean_time"] == d.times.mean()
+    assert told["rules"][0]["accuracy"] == pytest.approx((d.labels == data.y).mean())
+
+
+def test_a_killed_training_goes_on_from_its_checkpoint(folder):
+    options = ("train", folder / "train.npz", "--checkpoint", folder / "state", "--max-epochs", 2, "-o")
+    run(*options, folder / "first")
+    run(*options, folder / "second")
+    first, second = sw.load(folder / "first"), sw.load(folder / "second")
+    X = sw.datasets.read(folder / "test.npz").X
+    np.testing.assert_array_equal(first.scores(X), second.scores(X))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "nothing.npz", "-o", "m"), "nothing.npz"),
+        (("evaluate", "nowhere", "nothing.npz"), "No stopwise model at nowhere"),
+        (("train", "{folder}/train.npz", "-o", "m", "--model", "lstn"), "Did you mean 'lstm'"),
+        (("train", "{folder}/train.npz", "-o", "m", "--order", "9"), "`order` must be in [0, T−1]"),
+        (("train", "{folder}/train.npz", "-o", "m", "--error-rate", "2"), "error_rate"),
+        (("train", "{folder}/nolabel.npz", "-o", "m"), "has no labels"),
+        (("evaluate", "{folder}/model", "{folder}/train_X.npy"), "labels the model does not know: 0, 1"),
+    ],
+)
+def test_wrong_use_is_one_line(folder, model, arguments, message, monkeypatch, capsys):
+    np.savez(folder / "nolabel.npz", X=np.zeros((3, 4)))
+    monkeypatch.setattr(sys, "argv", ["stopwise", *[part.format(folder=folder) for part in arguments]])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert message in told
+    assert told.startswith("stopwise: ")
+    assert told.count("\n") == 1
+
+
+def test_the_installed_command_ends_with_code_2_and_no_traceback(folder):
+    command = [sys.executable, "-m", "stopwise.cli", "train", "nothing.npz", "-o", str(folder / "m")]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr == "stopwise: nothing.npz does not exist.\n"
+
+
+def test_help_names_the_commands():
+    told = run("--help")
+    assert all(command in told for command in ("demo", "train", "evaluate"))
+
+
+def test_demo_prints_its_table_and_draws(monkeypatch, tmp_path):
+    monkeypatch.setattr(demo, "TRAIN", 60)
+    monkeypatch.setattr(demo, "TEST", 40)
+    monkeypatch.setattr(demo, "EPOCHS", 1)
+    monkeypatch.setattr(demo, "DIM", 4)
+    told = run("demo", "--out", tmp_path)
+    assert all(name in told for name in demo.MODELS)
+    assert {path.name for path in tmp_path.glob("*.png")} == {
+        "llr-trajectories.png",
+        "llr-scatter.png",
+        "sat-curves.png",
+        "llr-errors.png",
+    }
+    figures = json.loads(run("demo", "--out", tmp_path, "--json"))
+    assert figures[-1]["slope"] == pytest.approx(1.0)

@@ -1,0 +1,98 @@
+import io
+import sys
+
+import pytest
+
+from stopwise import progress
+from stopwise.progress import Reporter
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Clock:
+    """Time that passes only when told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    return clock
+
+
+def report(show, steps=3, total=3):
+    with Reporter("training", total, show) as reporter:
+        for i in range(steps):
+            reporter.advance(f"loss {i}")
+
+
+@pytest.mark.parametrize("show", [False, "auto"])
+def test_nothing_is_said_off_a_terminal_unless_asked(capsys, show):
+    report(show)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_lines_off_a_terminal_tell_the_last_step(capsys):
+    report(True)
+    assert capsys.readouterr() == ("", "training: 3/3 loss 2\n")
+
+
+def test_lines_come_every_ten_seconds(capsys, clock):
+    with Reporter("training", 30, True) as reporter:
+        for i in range(25):
+            clock.now += 1
+            reporter.advance(f"loss {i + 1}")
+    assert capsys.readouterr().err.splitlines() == [
+        "training: 10/30 loss 10",
+        "training: 20/30 loss 20",
+        "training: 25/30 loss 25",  # where the work ended before its last step
+    ]
+
+
+def test_work_that_fails_says_no_more(capsys):
+    def fail():
+        with Reporter("training", 3, True) as reporter:
+            reporter.advance("loss 0")
+            raise RuntimeError("boom")
+
+    with pytest.raises(RuntimeError, match="boom"):
+        fail()
+    assert capsys.readouterr().err == ""
+
+
+def test_steps_done_before_are_counted(capsys):
+    with Reporter("training", 5, True) as reporter:
+        reporter.advance(steps=0)
+        reporter.advance(steps=4)
+        reporter.advance("loss 4")
+    assert capsys.readouterr().err == "training: 5/5 loss 4\n"
+
+
+@pytest.mark.parametrize("show", [True, "auto"])
+def test_bar_on_a_terminal(monkeypatch, show):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    report(show, steps=2)
+    assert "training" in sys.stderr.getvalue()
+    assert "2/3" in sys.stderr.getvalue()
+    assert "loss 1" in sys.stderr.getvalue()
+
+
+def test_no_bar_where_none_is_wanted(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    report(False)
+    assert sys.stderr.getvalue() == ""
+
+
+def test_unknown_wish_is_told():
+    with pytest.raises(ValueError, match="`progress` must be True, False or 'auto'; got 'always'"):
+        report("always")

@@ -1,0 +1,165 @@
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from stopwise import storage
+from stopwise.storage import StorageError
+
+TENSORS = {
+    "weight": torch.arange(12.0).reshape(3, 4),
+    "half": torch.arange(3, dtype=torch.bfloat16),
+    "step": torch.tensor(7.0),
+    "empty": torch.zeros(0, 2),
+    "count": torch.tensor([2**40]),
+}
+ABOUT = {"kind": "test", "losses": [0.1, 1 / 3], "name": "größer", "none": None}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "some[1]" / "file.safetensors"  # brackets, because the name is searched for
+    storage.write(path, TENSORS, ABOUT)
+    return path
+
+
+def assert_whole(path, tensors=TENSORS, about=ABOUT):
+    found, told = storage.read(path)
+    assert told == about
+    assert found.keys() == tensors.keys()
+    for name, value in tensors.items():
+        assert found[name].dtype == value.dtype
+        assert torch.equal(found[name], value)
+
+
+def names(path):
+    return sorted(file.name for file in path.parent.iterdir())
+
+
+def test_what_was_written_is_read(path):
+    assert_whole(path)
+    assert names(path) == [path.name]
+
+
+def test_writing_again_replaces(path):
+    storage.write(path, {"other": torch.ones(2)}, {"kind": "new"})
+    assert_whole(path, {"other": torch.ones(2)}, {"kind": "new"})
+    assert names(path) == [path.name]
+
+
+def test_tensors_that_share_memory_or_are_no_whole_rows_are_written(path):
+    whole = torch.arange(12.0).reshape(3, 4)
+    tensors = {"a": whole, "b": whole, "t": whole.t(), "row": whole[:, 1], "learned": whole.requires_grad_()}
+    storage.write(path, tensors, {})
+    assert_whole(path, tensors, {})
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.9, 0.999])
+def test_truncated_file_is_told(path, share):
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(StorageError, match=r"is damaged or not a safetensors file.*Save it again"):
+        storage.read(path)
+
+
+def test_every_flipped_byte_is_told_or_harmless(path):
+    data = path.read_bytes()
+    told = []
+    for place in range(len(data)):
+        for flip in (0x01, 0x80):
+            path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+            try:
+                storage.read(path)
+            except StorageError as error:
+                told.append(str(error))
+            else:
+                assert_whole(path)
+    assert all(str(path) in message for message in told)
+    assert len(told) > 1.9 * len(data)  # all but the padding of the header
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        (None, "was not written by stopwise"),
+        ({"format": "pt"}, "was not written by stopwise"),
+        ({"stopwise": "{}"}, "checksum differs"),
+        ({"stopwise": "{}", "sha256": "0" * 64}, "checksum differs"),
+    ],
+)
+def test_foreign_safetensors_are_told(path, metadata, message):
+    save_file({"weight": torch.ones(2)}, path, metadata)
+    with pytest.raises(StorageError, match=message):
+        storage.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "not JSON"), ("[1]", "must be an object; got"), ("3", "must be an object")]
+)
+def test_description_that_is_no_object_is_told(path, monkeypatch, text, message):
+    monkeypatch.setattr(json, "dumps", lambda _: text)
+    storage.write(path, TENSORS, ABOUT)
+    with pytest.raises(StorageError, match=message):
+        storage.read(path)
+
+
+class Trap:
+    """Unpickling it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("writer", [pickle.dump, torch.save, np.save], ids=["pickle", "torch", "numpy"])
+def test_reading_cannot_run_code(path, tmp_path, writer):
+    trap = tmp_path / "sprung"
+    if writer is np.save:
+        np.save(tmp_path / "trap.npy", np.array([Trap(trap)], dtype=object), allow_pickle=True)
+        path.write_bytes((tmp_path / "trap.npy").read_bytes())
+    else:
+        with open(path, "wb") as file:
+            writer(Trap(trap), file)
+    with pytest.raises(StorageError, match=r"not a safetensors file"):
+        storage.read(path)
+    assert not trap.exists()
+
+
+def test_missing_file_and_folder_are_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"No file at .*nothing"):
+        storage.read(tmp_path / "nothing")
+    with pytest.raises(StorageError, match=r"is a folder, not a file"):
+        storage.read(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["save", "os.replace", "os.fsync"])
+def test_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch, place):
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(f"stopwise.storage.{place}", fail)
+    with pytest.raises(OSError, match=r"disk full"):
+        storage.write(path, {"other": torch.ones(2)}, {})
+    monkeypatch.undo()
+    assert_whole(path)
+    assert names(path) == [path.name]
+
+
+def test_what_cannot_be_described_leaves_the_old_file(path):
+    with pytest.raises(TypeError, match=r"not JSON serializable"):
+        storage.write(path, TENSORS, {"what": object()})
+    assert_whole(path)
+    assert names(path) == [path.name]
+
+
+def test_leftovers_of_killed_writers_are_cleared(path):
+    path.with_name(f".{path.name}.99999.part").write_text("half")
+    other = path.with_name(".other.99999.part")
+    other.write_text("not ours")
+    storage.write(path, TENSORS, ABOUT)
+    assert names(path) == [other.name, path.name]
