@@ -17,7 +17,11 @@ WRONG_PARAMETERS = [
     ({"model": "acumulator"}, ValueError, "Did you mean 'accumulator'"),
     ({"model": 3}, TypeError, "`model` must be one of"),
     ({"model": lambda f, k, n: "net", "model_params": None}, TypeError, "made a str"),
-    ({"model_params": {"hiden": 3}}, TypeError, "`model_params` does not fit model='accumulator'.*hiden"),
+    (
+        {"model_params": {"hiden": 3}},
+        ValueError,
+        "`model_params` must be one of.*got .hiden.*Did you mean .hidden.",
+    ),
     ({"order": 60}, ValueError, r"`order` must be in \[0, T−1\]; got order=60 for series of length T=6"),
     ({"order": -1}, ValueError, "`order` must be >= 0; got -1"),
     ({"order": 1.5}, TypeError, "`order` must be a whole number; got 1.5"),
@@ -49,7 +53,11 @@ WRONG_PARAMETERS = [
     ({"model": "b2bsqrt", "model_params": {"alpha": -1.0}}, ValueError, "`alpha` of b2bsqrt must be"),
     ({"model": "tandemformer", "model_params": {"pooling": "max"}}, ValueError, "`pooling` must be one of"),
     ({"model": "tandemformer", "model_params": {"positions": "x"}}, ValueError, "`positions` must be one of"),
-    ({"learning_rate": 1e30}, FloatingPointError, "Training diverged.*Lower `learning_rate`"),
+    (
+        {"learning_rate": 3e38, "max_epochs": 5},
+        FloatingPointError,
+        "Training diverged.*Lower `learning_rate`",
+    ),
 ]
 
 

@@ -14,7 +14,7 @@ ANY_LENGTH = (
 )
 EXPECTED_FAILURES = {
     "check_n_features_in_after_fitting": ANY_LENGTH,
-    "check_classifiers_train": f"{ANY_LENGTH}; the rest of this check runs below on a classifier that refuses",
+    "check_classifiers_train": f"{ANY_LENGTH}; the rest of it runs below on a classifier that refuses",
 }
 
 

@@ -440,6 +440,12 @@ def test_formula_of_a_checkpoint_is_told(tmp_path):
         checkpointed(tmp_path / "run", network("b2bsqrt", formula="oblivion"))
 
 
+def test_activation_of_a_checkpoint_is_told(tmp_path):
+    checkpointed(tmp_path / "run", network("b2bsqrt"))
+    with pytest.raises(ValueError, match=r"belongs to another run, which differs in network\.lstm"):
+        checkpointed(tmp_path / "run", network("lstm"))
+
+
 def test_progress_does_not_matter(checkpoint, capsys):
     checkpointed(checkpoint, max_epochs=2, progress=True)
     assert capsys.readouterr().err == "training: 2/2\n"

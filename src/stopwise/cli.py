@@ -59,8 +59,8 @@ def demo(
 
     if not as_json:
         console.print(
-            f"Two Gaussian classes, 50 samples a series: the true log-likelihood ratio (LLR) grows to about 200 "
-            f"nats.\nTraining {len(experiment.MODELS)} networks on {experiment.TRAIN} series each …"
+            "Two Gaussian classes, 50 samples a series: the true log-likelihood ratio (LLR) grows to about "
+            f"200 nats.\nTraining {len(experiment.MODELS)} networks on {experiment.TRAIN} series each …"
         )
     outcomes, oracle, y = experiment.run(seed=seed, progress=not as_json)
     pictures = experiment.draw(outcomes, oracle, y, out)
@@ -68,13 +68,15 @@ def demo(
         print(json.dumps([outcome.figures() for outcome in [*outcomes, oracle]], indent=2))
         return
     console.print(_precision_table([*outcomes, oracle]))
-    console.print("[bold]Slope[/] is that of the estimated on the true LLR: 1 is right, near 0 is saturated.\n")
+    console.print(
+        "[bold]Slope[/] is that of the estimated on the true LLR: 1 is right, near 0 is saturated.\n"
+    )
     console.print(_decision_table([*outcomes, oracle]))
     console.print(
         "A saturated model never reaches a high threshold: it waits to the end, sample 50, where the others "
         "stop after a few.\n"
     )
-    console.print("Pictures: " + ", ".join(str(path) for path in pictures))
+    console.print("Pictures: " + ", ".join(str(path) for path in pictures), soft_wrap=True)
 
 
 @app.command()
@@ -147,9 +149,10 @@ def train(
         return
     loss_told = f", validation loss {best['validation_loss']:.4g}" if "validation_loss" in best else ""
     console.print(
-        f"Trained on {len(series.y)} series of {len(clf.classes_)} classes: {len(clf.history_)} epochs{loss_told}."
+        f"Trained on {len(series.X)} series of {len(clf.classes_)} classes: "
+        f"{len(clf.history_)} epochs{loss_told}."
     )
-    console.print(f"Model: {out}   Next: stopwise evaluate {out} TEST_DATA")
+    console.print(f"Model: {out}\nNext: stopwise evaluate {out} TEST_DATA", soft_wrap=True)
 
 
 @app.command()
@@ -190,7 +193,7 @@ def evaluate(
     console.print(_evaluation_table(rows, len(y)))
     console.print(f"Area under the speed-accuracy curve (AUSAT): {ausat(curve):.4f}")
     if picture is not None:
-        console.print(f"Picture: {picture.with_suffix('.png')}")
+        console.print(f"Picture: {picture}.png", soft_wrap=True)
 
 
 @app.command()
@@ -293,7 +296,9 @@ def _bench_table(figures: list[Figure]) -> Table:
     table.add_column("")
     for figure in figures:
         sign = "≤" if figure.better == "lower" else "≥"
-        verdict = "[green]aim[/]" if figure.reaches(figure.aim) else "bar" if figure.passed else "[red]missed[/]"
+        verdict = (
+            "[green]aim[/]" if figure.reaches(figure.aim) else "bar" if figure.passed else "[red]missed[/]"
+        )
         table.add_row(
             figure.name + (f"\n[dim]{figure.note}[/]" if figure.note else ""),
             f"{figure.value:.3g} {figure.unit}\n[dim]{figure.low:.3g}–{figure.high:.3g}[/]",

@@ -274,7 +274,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = self.missing == "mask"
-        return tags  # type: ignore[no-any-return]
+        return tags
 
     def _check_parameters(self) -> None:
         check_choice("missing", self.missing, MISSING)
@@ -358,8 +358,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown) or labels.shape != (len(other),):
             raise ValueError(
-                f"`validation_data` must be (X, y) with one known label per series; got y of shape {labels.shape} "
-                f"for {len(other)} series, labels not in training: {unknown[:5].tolist()}."
+                "`validation_data` must be (X, y) with one known label per series; got y of shape "
+                f"{labels.shape} for {len(other)} series, labels not in training: {unknown[:5].tolist()}."
             )
         return self._examples(other, np.searchsorted(self.classes_, labels), np.arange(len(other)))
 

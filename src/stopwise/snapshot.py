@@ -60,8 +60,12 @@ def settings(
     told = asdict(recipe)
     for path, module in net.named_modules():
         for name, value in vars(module).items():
-            if isinstance(value, bool | int | float | str) and name != "training" and name[0] != "_":
-                told[".".join(filter(None, ["network", path, name]))] = value
+            values = list(value) if isinstance(value, tuple) else [value]
+            plain = all(isinstance(one, bool | int | float | str) for one in values)
+            if plain and name != "training" and name[0] != "_":
+                told[".".join(filter(None, ["network", path, name]))] = (
+                    values if isinstance(value, tuple) else value
+                )
     told["network weights"] = {name: list(value.shape) for name, value in net.state_dict().items()}
     told["training data"] = _fingerprint(train_set)
     told["validation data"] = _fingerprint(validation_set) if validation_set else "none"

@@ -17,10 +17,11 @@ def check_integer(name: str, value: Any, low: int, high: int | None = None) -> i
     """Return `value` as an int within [low, high]."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         raise TypeError(f"`{name}` must be a whole number; got {value!r} ({type(value).__name__}).")
-    if value < low or (high is not None and value > high):
+    number = int(value)
+    if number < low or (high is not None and number > high):
         wanted = f">= {low}" if high is None else f"in [{low}, {high}]"
         raise ValueError(f"`{name}` must be {wanted}; got {value}.")
-    return int(value)
+    return number
 
 
 def check_real(

@@ -3,8 +3,8 @@ import io
 import numpy as np
 import pytest
 
-from stopwise.datasets import read, write
 from stopwise.aside import written_aside
+from stopwise.datasets import read, write
 
 X = np.random.default_rng(0).standard_normal((4, 3, 2))
 Y = np.array([0, 1, 1, 0])

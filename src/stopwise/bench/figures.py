@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,22 +21,30 @@ FORMER = {"blocks": 1, "heads": 2, "head_size": 16, "feed_forward": 32}
 
 def g_b2bsqrt_step() -> Figure:
     """G: B2Bsqrt training step ÷ nn.LSTM (tanh) training step."""
-    return _slowdown("G: B2Bsqrt step ÷ nn.LSTM step", _ours("b2bsqrt", G), _plain(SlicedLSTM(G), G), 1.35, 1.0)
+    return _slowdown(
+        "G: B2Bsqrt step ÷ nn.LSTM step", _ours("b2bsqrt", G), _plain(SlicedLSTM(G), G), 1.35, 1.0
+    )
 
 
 def g_accumulator_step() -> Figure:
     """G: accumulator training step ÷ nn.LSTM training step."""
-    return _slowdown("G: accumulator step ÷ nn.LSTM step", _ours("accumulator", G), _plain(SlicedLSTM(G), G), 1.1, 1.0)
+    return _slowdown(
+        "G: accumulator step ÷ nn.LSTM step", _ours("accumulator", G), _plain(SlicedLSTM(G), G), 1.1, 1.0
+    )
 
 
 def s_b2bsqrt_step() -> Figure:
     """S: nn.LSTM on sliced windows ÷ B2Bsqrt step."""
-    return _speedup("S: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", S), _plain(SlicedLSTM(S), S), 1.5, 2.2, 7)
+    return _speedup(
+        "S: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", S), _plain(SlicedLSTM(S), S), 1.5, 2.2, 7
+    )
 
 
 def u_b2bsqrt_step() -> Figure:
     """U: nn.LSTM on sliced windows ÷ B2Bsqrt step."""
-    return _speedup("U: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", U), _plain(SlicedLSTM(U), U), 3.0, 4.5, 7)
+    return _speedup(
+        "U: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", U), _plain(SlicedLSTM(U), U), 3.0, 4.5, 7
+    )
 
 
 def u_memory() -> Figure:
@@ -79,7 +88,10 @@ def sat_time() -> Figure:
     thresholds = np.quantile(np.abs(scores[:, -1, 0]), np.linspace(0, 1, 1000))
     # Ten of the thousand are timed: all of them take ten minutes.
     ours, sweep = race(
-        lambda: sat_curve(scores, y), lambda: threshold_sweep(scores, y, thresholds[::100]), turns=3, warm_up=1
+        lambda: sat_curve(scores, y),
+        lambda: threshold_sweep(scores, y, thresholds[::100]),
+        turns=3,
+        warm_up=1,
     )
     return Figure(
         "exact SAT, vs a sweep of 1000 thresholds",
@@ -123,7 +135,9 @@ def fit_overhead() -> Figure:
     step = _ours("b2bsqrt", G)
 
     def epoch() -> None:
-        clf = EarlyClassifier("b2bsqrt", max_epochs=1, validation_fraction=0, standardize=False, progress=False)
+        clf = EarlyClassifier(
+            "b2bsqrt", max_epochs=1, validation_fraction=0, standardize=False, progress=False
+        )
         clf.fit(X, y)
 
     def steps() -> None:
@@ -162,7 +176,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 }
 
 
-def _ours(model: str, shape: Shape, params: dict[str, int] | None = None) -> Work:
+def _ours(model: str, shape: Shape, params: dict[str, Any] | None = None) -> Work:
     """Return one training step of a product's network."""
     torch.manual_seed(0)
     net: Integrator = build(

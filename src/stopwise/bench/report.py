@@ -30,7 +30,9 @@ def to_json(path: Path, figures: dict[str, Figure]) -> None:
     """Write the figures by name."""
     rows = [{**asdict(figure), "name": name, "title": figure.name} for name, figure in figures.items()]
     with written_aside(path) as [aside]:
-        aside.write_text(json.dumps({"figures": rows, "machine": machine()}, indent=2) + "\n", encoding="utf-8")
+        aside.write_text(
+            json.dumps({"figures": rows, "machine": machine()}, indent=2) + "\n", encoding="utf-8"
+        )
 
 
 def _processor() -> str:

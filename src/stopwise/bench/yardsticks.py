@@ -54,7 +54,7 @@ class SlicedLSTM(nn.Module):
         batch, steps, features = x.shape
         samples = min(self.order + 1, steps)
         if samples == steps:
-            return self.head(self.lstm(x)[0])  # type: ignore[no-any-return]
+            return self.head(self.lstm(x)[0])
         windows = x.unfold(1, samples, 1).transpose(2, 3).reshape(-1, samples, features)  # (B·W, M, D)
         states = self.lstm(windows)[0].view(batch, -1, samples, self.lstm.hidden_size)  # (B, W, M, H)
         short = self.head(states[:, 1:, -2]) if samples > 1 else None
@@ -87,7 +87,7 @@ class PrefixEncoder(nn.Module):
         mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
         tokens = tokens + self.out(mixed)
         tokens = tokens + self.contract(torch.relu(self.expand(tokens)))
-        return self.head(torch.relu(self.read(tokens.sum(1) / (self.order + 1))))  # type: ignore[no-any-return]
+        return self.head(torch.relu(self.read(tokens.sum(1) / (self.order + 1))))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the scores (B, T, K) of x (B, T, D)."""

@@ -64,24 +64,21 @@ def build(
         return _own(model, features, classes, order, formula, params)
     check_choice("model", model, MODELS)
     if model == "accumulator":
-        _check_params(model, Accumulator, params)
+        _check_params(Accumulator, params)
         return _accumulator(features, classes, order, longest, formula, params)
     if model == "tandemformer":
-        _check_params(model, Tandemformer, params)
+        _check_params(Tandemformer, params)
         return Tandemformer(features, classes, order, formula, **params)
-    _check_params(model, LSTMIntegrator, params, taken="activation")
+    _check_params(LSTMIntegrator, params, taken="activation")
     activation = "b2bsqrt" if model == "b2bsqrt" else "tanh"
     return LSTMIntegrator(features, classes, order, formula, activation=activation, **params)
 
 
-def _check_params(model: str, maker: type[Integrator], params: dict[str, Any], taken: str = "") -> None:
+def _check_params(maker: type[Integrator], params: dict[str, Any], taken: str = "") -> None:
     """Refuse what is not a keyword argument of a network, or is `taken` by the model's name."""
     known = [p.name for p in inspect.signature(maker).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for name in params:
-        try:
-            check_choice("name", name, [one for one in known if one != taken])
-        except ValueError as error:
-            raise TypeError(f"`model_params` does not fit model={model!r}: a {error}") from None
+        check_choice("model_params", name, [one for one in known if one != taken])
 
 
 def _accumulator(

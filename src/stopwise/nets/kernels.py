@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -64,8 +65,7 @@ def spread(kernel: Callable[..., None], rows: int, row_size: int, *arguments: An
         return
     bounds = [rows * part // parts for part in range(parts + 1)]
     others = [
-        _pool(os.getpid()).submit(kernel, start, stop, *arguments)
-        for start, stop in zip(bounds[1:], bounds[2:])
+        _pool(os.getpid()).submit(kernel, start, stop, *arguments) for start, stop in pairwise(bounds[1:])
     ]
     kernel(0, bounds[1], *arguments)
     for other in others:

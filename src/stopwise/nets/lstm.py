@@ -45,7 +45,7 @@ class WindowLSTM(nn.Module):
     def forward(self, x: Tensor, samples: int) -> Tensor:
         """Return the hidden states (M, W, B, H) after 1..M samples of each window of x (B, T, D)."""
         projected = nn.functional.linear(x.transpose(0, 1), self.input, self.bias)  # (T, B, 4H)
-        return WindowStates.apply(projected, self.recurrent, samples, self.squash)  # type: ignore[no-any-return]
+        return WindowStates.apply(projected, self.recurrent, samples, self.squash)
 
 
 class LSTMIntegrator(WindowIntegrator):

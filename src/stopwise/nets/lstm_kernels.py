@@ -12,8 +12,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 # Fused multiply-adds only: reordering sums would break the rounding trick in `_exp32`.
 compiled = numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
@@ -21,23 +20,12 @@ compiled = numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model
 Array = np.ndarray[Any, Any]
 
 
-@intrinsic
-def _power(typing: Any, shifted: Any) -> Any:
-    """Return 2ⁿ for shifted = n + 1.5·2²³, whose low bits hold n: the exponent bits are set directly."""
-
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = ir.IntType(32)
-        bits = builder.add(builder.bitcast(arguments[0], word), word(127))
-        return builder.bitcast(builder.shl(bits, word(23)), ir.FloatType())
-
-    return numba.float32(numba.float32), build
-
-
 @compiled
-def _exp32(x: float) -> float:
+def _exp32(x: Any) -> Any:
     """Exponential of a float32 within 2 units in the last place, in a form LLVM can vectorise.
 
-    x = n log 2 + r with |r| <= log(2)/2; the polynomial for eʳ is that of the Cephes library.
+    x = n log 2 + r with |r| <= log(2)/2; the polynomial for eʳ is that of the Cephes library. Adding
+    1.5·2²³ leaves the whole number n in the low bits, from where it moves to the exponent of 2ⁿ.
     """
     f = np.float32
     x = f(-87.3) if x < f(-87.3) else x
@@ -50,11 +38,13 @@ def _exp32(x: float) -> float:
     p = p * r + f(4.1665795894e-2)
     p = p * r + f(1.6666665459e-1)
     p = p * r + f(5.0000001201e-1)
-    return (p * r * r + r + f(1.0)) * _power(shifted)
+    bits = np.float32(shifted).view(np.int32) + np.int32(127)
+    power = np.int32(bits << np.int32(23)).view(np.float32)
+    return (p * r * r + r + f(1.0)) * power
 
 
 @compiled
-def _tanh32(x: float) -> float:
+def _tanh32(x: Any) -> Any:
     """Hyperbolic tangent of a float32: a polynomial near 0, where the exponentials would cancel."""
     f = np.float32
     size = abs(x)
@@ -67,21 +57,21 @@ def _tanh32(x: float) -> float:
     return p * s * x + x if size < f(0.625) else math.copysign(far, x)
 
 
-def _exp(x: float) -> float:
+def _exp(x: Any) -> Any:
     return math.exp(x)
 
 
-def _tanh(x: float) -> float:
+def _tanh(x: Any) -> Any:
     return math.tanh(x)
 
 
 @overload(_exp, strict=False)
-def _typed_exp(x: Any) -> Callable[[float], float]:
+def _typed_exp(x: Any) -> Callable[[Any], Any]:
     return (lambda x: _exp32(x)) if x == numba.float32 else (lambda x: math.exp(x))
 
 
 @overload(_tanh, strict=False)
-def _typed_tanh(x: Any) -> Callable[[float], float]:
+def _typed_tanh(x: Any) -> Callable[[Any], Any]:
     return (lambda x: _tanh32(x)) if x == numba.float32 else (lambda x: math.tanh(x))
 
 

@@ -49,7 +49,7 @@ def pool_prefixes(
     if kernels:
         scores = k @ q.transpose(2, 3) / math.sqrt(q.shape[3])  # (R, h, M, M), tokens innermost
         values = v.transpose(1, 2).flatten(2)  # (R, M, h·d)
-        return PrefixSums.apply(scores, values, units.transpose(1, 2), expand, kernels)  # type: ignore[no-any-return]
+        return PrefixSums.apply(scores, values, units.transpose(1, 2), expand, kernels)
     heads, fired = [], []
     for i in lengths:
         mixed = F.scaled_dot_product_attention(q[:, :, :i], k[:, :, :i], v[:, :, :i])  # (R, h, i, d)
@@ -158,8 +158,9 @@ def _blocks(
     mixed, hidden = v.new_empty(block, width, count), v.new_empty(block, len(expand), count)
     for first in range(0, rows, block):
         some = slice(min(block, rows - first))
-        pairs = _Pairs(first, *(part[some] for part in softmax), mixed[some], hidden[some])
-        pairs.spread(kernels.mix, scores, v, pairs.e, pairs.fade, pairs.den, pairs.mixed, heads)
+        e, fade, den = softmax[:, some]
+        pairs = _Pairs(first, e, fade, den, mixed[some], hidden[some])
+        pairs.spread(kernels.mix, scores, v, e, fade, den, pairs.mixed, heads)
         _product(expand, pairs.mixed, out=pairs.hidden)
         yield pairs
 

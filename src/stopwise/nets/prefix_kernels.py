@@ -33,7 +33,7 @@ def mix(
     pairs: Array,
     sums: Array,
 ) -> None:
-    """Write the heads' outcomes of all pairs and their sums over tokens, by an online softmax over the samples j.
+    """Write the heads' outcomes of all pairs and their sums over tokens, by an online softmax.
 
     Weights are relative to the running maximum: when sample j raises it, all that was summed fades by the
     same factor, so no prefix can underflow.
@@ -125,7 +125,9 @@ def fire(start: int, stop: int, first: int, pairs: Array, units: Array, fired: A
 
 
 @compiled
-def unfire(start: int, stop: int, first: int, pairs: Array, units: Array, d_fired: Array, d_units: Array) -> None:
+def unfire(
+    start: int, stop: int, first: int, pairs: Array, units: Array, d_fired: Array, d_units: Array
+) -> None:
     """Turn the units of all pairs into their gradients in place; write d_units (R, n, M)."""
     size, samples = pairs.shape[1], d_fired.shape[1]
     zero = pairs.dtype.type(0)

@@ -82,7 +82,7 @@ class WindowStates(torch.autograd.Function):
         ctx.gates = ctx.cells = None
         samples, rows, hidden = cells.shape
         dh, dc = cells.new_zeros(2, rows, hidden)
-        tensors = (d_states.reshape(cells.shape), gates, cells, dh, dc)
+        tensors = (d_states.reshape(cells.shape).contiguous(), gates, cells, dh, dc)
         retreat = _in_parts("retreat", tensors) or partial(_retreat, *tensors)
         steps = gates.unbind()  # from here on they turn into their gradients
         for m in range(samples - 1, -1, -1):
@@ -93,16 +93,14 @@ class WindowStates(torch.autograd.Function):
         return _fold(gates, projected), d_recurrent, None, None
 
 
-def _run(
-    projected: Tensor, recurrent: Tensor, samples: int, squash: Squash
-) -> tuple[Tensor, Tensor, Tensor]:
+def _run(projected: Tensor, recurrent: Tensor, samples: int, squash: Squash) -> tuple[Tensor, Tensor, Tensor]:
     """Return the activated gates (M, W·B, 4H), the cells (M, W·B, H) and the states (M, W, B, H)."""
     steps, batch, width = projected.shape
     windows = steps - samples + 1
     gates = projected.new_empty(samples, windows * batch, width)
     cells = projected.new_empty(samples, windows * batch, width // 4)
     states = torch.empty_like(cells)
-    tensors = (projected, gates, cells, states)
+    tensors = (projected.contiguous(), gates, cells, states)
     advance = _in_parts("advance", tensors) or partial(_advance, *tensors)
     transposed = recurrent.t()  # (H, 4H)
     before, after = states.unbind(), gates.unbind()
@@ -144,7 +142,14 @@ def _advance(
 
 
 def _retreat(
-    d_states: Tensor, gates: Tensor, cells: Tensor, dh: Tensor, dc: Tensor, m: int, bounded: bool, alpha: float
+    d_states: Tensor,
+    gates: Tensor,
+    cells: Tensor,
+    dh: Tensor,
+    dc: Tensor,
+    m: int,
+    bounded: bool,
+    alpha: float,
 ) -> None:
     """Overwrite the gates of step m by their gradients, and dc by that of the cells before.
 

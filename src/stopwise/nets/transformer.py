@@ -112,7 +112,7 @@ class Tandemformer(WindowIntegrator):
 
     def windows(self, x: Tensor, multiplets: bool) -> WindowLogits:
         """Return the logits of the windows of x (B, T, D)."""
-        batch, steps, _ = x.shape
+        steps = x.shape[1]
         samples = min(steps, self.order + 1)
         every = range(1, samples + 1)
         pool = self._narrow(x, samples) if self._is_narrow else self._wide(x, samples)
