@@ -92,7 +92,7 @@ def test_logits_of_hundreds_underflow_no_prefix(form, dtype):
         tensors[1][:] = torch.linspace(-12.5, 12.5, 12, dtype=dtype)[:, None]
     expected = [tensor.detach().double().requires_grad_() for tensor in tensors]
     lengths = range(1, 13)
-    floor = 25.0  # of keys and queries, whose gradients all but vanish and are left with their rounding
+    floor = 100.0  # gradients of queries all but vanish here: their rounding is that of terms this large
     scores = tensors[0] @ tensors[1].transpose(2, 3) / 2
     assert scores.max() - scores.min() >= 999
     found = with_gradients(pool_prefixes(*tensors, lengths), tensors)

@@ -147,7 +147,7 @@ def llr_scatter(
     drawn = {name: ratios(estimate) for name, estimate in scores.items()}
     reach = 1.05 * max(max(np.abs(values).max() for values in (true, *drawn.values())), 1e-12)
     extent = (-reach, reach, -reach, reach)
-    figure, panels = figure_with_panels(len(scores), width=3.1, height=3.6, sharey=True)
+    figure, panels = figure_with_panels(len(scores), width=3.1, height=3.95, sharey=True)
     for panel, (name, estimate) in zip(panels, drawn.items()):
         panel.hexbin(
             true, estimate, gridsize=50, extent=extent, mincnt=1, bins="log", cmap=DENSITY, linewidths=0.1

@@ -69,7 +69,7 @@ def sat_curves(
             textcoords="offset points", fontsize=9, color="0.35",
         )  # fmt: skip
     panel.set(xlabel="mean hitting time (steps)", ylabel="macro error (%)", xlim=(1, end))
-    figure.legend(loc="outside right upper", frameon=False, labelcolor="linecolor")
+    figure.legend(loc="outside right center", frameon=False, labelcolor="linecolor")
     finish(figure, title, [])
     return figure
 

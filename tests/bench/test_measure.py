@@ -1,0 +1,73 @@
+import json
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from stopwise import cli
+from stopwise.bench import figures
+from stopwise.bench.measure import Figure, child_peak_megabytes, race
+
+
+def test_a_race_tells_the_slower():
+    ours, theirs = race(lambda: time.sleep(0.004), lambda: time.sleep(0.001), turns=5, warm_up=1)
+    assert ours.shape == theirs.shape == (5,)
+    assert np.median(ours) > np.median(theirs)
+
+
+def test_peak_memory_is_that_of_the_work_alone():
+    held = child_peak_megabytes("import numpy as np; x = np.ones(12_500_000)", "y = np.ones(6_250_000)")
+    assert 40 < held < 70  # 50 MB, the 100 MB before are not counted
+
+
+def test_a_failing_child_says_why():
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        child_peak_megabytes("", "1 / 0")
+
+
+@pytest.mark.parametrize(
+    ("better", "value", "passed", "aimed"),
+    [
+        ("lower", 1.2, True, False),
+        ("lower", 0.9, True, True),
+        ("higher", 0.9, False, False),
+        ("lower", 2, False, False),
+    ],
+)
+def test_a_figure_knows_its_bar_and_its_aim(better, value, passed, aimed):
+    figure = Figure("f", value, value, value, bar=1.5 if better == "lower" else 1.0, aim=1.0, better=better)
+    assert figure.passed is passed
+    assert figure.reaches(figure.aim) is aimed
+
+
+def bench(monkeypatch, tmp_path, value):
+    monkeypatch.setattr(
+        figures, "FIGURES", {"made-up": lambda: Figure("Made up", value, 0.5, 2, 1.5, 1, "lower")}
+    )
+    result = CliRunner().invoke(cli.app, ["bench", "--json", str(tmp_path / "bench.json")])
+    return result, json.loads((tmp_path / "bench.json").read_text())
+
+
+def test_the_command_writes_its_figures(monkeypatch, tmp_path):
+    result, told = bench(monkeypatch, tmp_path, 1.25)
+    assert result.exit_code == 0
+    assert "1.25" in result.output
+    figure = told["figures"][0]
+    assert {name: figure[name] for name in ("name", "value", "bar", "aim", "better")} == {
+        "name": "made-up",
+        "value": 1.25,
+        "bar": 1.5,
+        "aim": 1,
+        "better": "lower",
+    }
+    assert told["machine"]["torch"]
+
+
+def test_a_missed_bar_is_exit_code_1(monkeypatch, tmp_path):
+    assert bench(monkeypatch, tmp_path, 1.75)[0].exit_code == 1
+
+
+def test_an_unknown_figure_is_told():
+    result = CliRunner().invoke(cli.app, ["bench", "--only", "sat-tim"])
+    assert "Did you mean 'sat-time'" in str(result.exception)
