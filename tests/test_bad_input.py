@@ -52,6 +52,9 @@ WRONG_PARAMETERS = [
     ({"model_params": {"body": "tree"}}, ValueError, "`body` must be one of"),
     ({"model": "b2bsqrt", "model_params": {"alpha": -1.0}}, ValueError, "`alpha` of b2bsqrt must be"),
     ({"model": "tandemformer", "model_params": {"pooling": "max"}}, ValueError, "`pooling` must be one of"),
+    ({"model": "tandemformer", "model_params": {"heads": 0}}, ValueError, "`heads` must be >= 1; got 0"),
+    ({"model": "b2bsqrt", "model_params": {"hidden": 0}}, ValueError, "`hidden` must be >= 1; got 0"),
+    ({"model": "b2bsqrt", "model_params": {"hidden": 2.5}}, TypeError, "`hidden` must be a whole number"),
     ({"model": "tandemformer", "model_params": {"positions": "x"}}, ValueError, "`positions` must be one of"),
     (
         {"learning_rate": 3e38, "max_epochs": 5},

@@ -11,6 +11,7 @@ from stopwise.llr import WindowLogits
 from stopwise.nets.activations import check_alpha
 from stopwise.nets.base import WindowIntegrator
 from stopwise.nets.recurrence import Squash, WindowStates
+from stopwise.validation import check_choice, check_integer, check_real
 
 
 class WindowLSTM(nn.Module):
@@ -88,6 +89,9 @@ class LSTMIntegrator(WindowIntegrator):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(features, classes, order, formula)
+        check_choice("activation", activation, ("b2bsqrt", "tanh"))
+        check_integer("hidden", hidden, 1)
+        check_real("dropout", dropout, 0, 1, open_high=True)
         self.lstm = WindowLSTM(features, hidden, activation, alpha)
         self.head = nn.Sequential(
             nn.LayerNorm(hidden) if layer_norm else nn.Identity(),

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from stopwise.llr import WindowLogits
 from stopwise.nets.base import WindowIntegrator
 from stopwise.nets.prefix_attention import Windows, pool_prefixes
-from stopwise.validation import check_choice
+from stopwise.validation import check_choice, check_integer, check_real
 
 POOLINGS = ("nsp", "gap", "one-token")
 POSITIONS = ("none", "sinusoidal", "learned")
@@ -101,6 +101,10 @@ class Tandemformer(WindowIntegrator):
         super().__init__(features, classes, order, formula)
         self.pooling = check_choice("pooling", pooling, POOLINGS)
         check_choice("positions", positions, POSITIONS)
+        sizes = {"blocks": blocks, "heads": heads, "head_size": head_size, "feed_forward": feed_forward}
+        for name, size in (sizes | {"mlp": mlp}).items():
+            check_integer(name, size, 1)
+        check_real("dropout", dropout, 0, 1, open_high=True)
         self.blocks = nn.ModuleList(
             Block(features, heads, head_size, feed_forward, layer_norm, dropout) for _ in range(blocks)
         )
