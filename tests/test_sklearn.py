@@ -12,7 +12,13 @@ import stopwise as sw
 ANY_LENGTH = (
     "columns are time steps, and scoring series shorter or longer than those of training is the point"
 )
+FLOAT32 = (
+    "wanted to 1e-7: the network is float32, and where a row stands in a matrix product changes the last bits; "
+    "stopwise.checks holds it to 1e-5"
+)
 EXPECTED_FAILURES = {
+    "check_methods_sample_order_invariance": FLOAT32,
+    "check_methods_subset_invariance": FLOAT32,
     "check_n_features_in_after_fitting": ANY_LENGTH,
     "check_classifiers_train": f"{ANY_LENGTH}; the rest of it runs below on a classifier that refuses",
 }

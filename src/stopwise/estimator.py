@@ -17,6 +17,7 @@ from stopwise import rules
 from stopwise.checkpoint import CheckpointError, load_model, save_model
 from stopwise.decision import Decisions
 from stopwise.nets import Integrator, build
+from stopwise.polish import polish
 from stopwise.rules import SPRT, Rule
 from stopwise.series import MISSING, Series, hold
 from stopwise.training import RECIPE_FIELDS, Examples, Recipe, train
@@ -50,6 +51,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         The stopping rule; None: `SPRT(error_rate=0.05)`.
     max_epochs, batch_size, learning_rate, optimizer, schedule, weight_decay, gradient_clip, patience
         Training; see `stopwise.training.Recipe`.
+    polish
+        After training, take the last layer to the optimum of its convex loss on the training data: the
+        scale of large evidence comes right. A few dozen passes over the data.
     dropout
         In the network.
     validation_fraction
@@ -76,6 +80,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         The trained network.
     history_
         Losses and learning rate of each epoch.
+    polish_
+        What polishing did: the ridge chosen, and the validation loss before and after; None without.
     order_, n_steps_, n_channels_
         N, and the steps and channels of the training series.
     rule_
@@ -109,6 +115,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         weight_decay: float = 0.0,
         gradient_clip: float | None = None,
         patience: int | None = 10,
+        polish: bool = False,
         dropout: float = 0.0,
         validation_fraction: float = 0.1,
         standardize: bool = True,
@@ -133,6 +140,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         self.weight_decay = weight_decay
         self.gradient_clip = gradient_clip
         self.patience = patience
+        self.polish = polish
         self.dropout = dropout
         self.validation_fraction = validation_fraction
         self.standardize = standardize
@@ -178,13 +186,15 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         if self.standardize:
             self._standardise(mean, deviation)
         train_set = self._examples(series, indices, parts[0])
+        validation_set = self._validation(series, indices, parts[1], validation_data)
+        path = None if checkpoint is None else Path(checkpoint)
         self.history_ = train(
-            self.net_,
-            train_set,
-            self._validation(series, indices, parts[1], validation_data),
-            recipe,
-            checkpoint=None if checkpoint is None else Path(checkpoint),
-            progress=self.progress,
+            self.net_, train_set, validation_set, recipe, checkpoint=path, progress=self.progress
+        )
+        self.polish_ = (
+            polish(self.net_, train_set, validation_set, recipe, progress=self.progress)
+            if self.polish
+            else None
         )
         self.rule_ = SPRT(error_rate=0.05) if self.rule is None else self.rule
         return self
@@ -242,6 +252,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             "fill": self._fill.tolist(),
             "rule": self.rule_.to_dict(),
             "history": self.history_,
+            "polish": self.polish_,
         }
         save_model(path, self.net_.state_dict(), about)
 
@@ -260,7 +271,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             clf.order_, clf.n_steps_, clf.n_channels_ = about["order"], about["steps"], about["channels"]
             clf._fill = np.array(about["fill"], dtype=np.float32)
             clf.rule_ = rules.from_dict(about["rule"])
-            clf.history_ = about["history"]
+            clf.history_, clf.polish_ = about["history"], about["polish"]
             clf.net_ = clf._build()
             clf.net_.load_state_dict(tensors)
         except CheckpointError:

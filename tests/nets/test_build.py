@@ -64,7 +64,7 @@ def test_accumulator_reads_all_samples_where_the_order_is_the_longest():
 
 
 def test_params_reach_the_network():
-    assert build("accumulator", **SIZES, hidden=7).head.in_features == 7
+    assert build("accumulator", **SIZES, hidden=7, skip=False).head.in_features == 7
     assert build("lstm", **SIZES, hidden=7).head[-1].in_features == 7
     assert len(build("tandemformer", **SIZES, blocks=2).blocks) == 2
     assert build(Own, **SIZES, gain=3.0).gain == 3

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from stopwise.nets import kernels, prefix_attention
+from stopwise.nets import kernels
 from stopwise.nets.prefix_attention import Windows, pool_prefixes
 
 SHAPES = [
@@ -117,13 +117,15 @@ def test_inputs_need_not_be_contiguous(form):
     assert_close(found, with_gradients(plain(*tensors, lengths), tensors), 1e-10)
 
 
-def test_blocks_of_rows_change_nothing(monkeypatch):
+def test_threads_change_no_bit(monkeypatch):
     pytest.importorskip("numba")
     tensors = inputs(7, 2, 6, 3, 5)
     lengths = range(1, 7)
-    whole = with_gradients(pool_prefixes(*tensors, lengths), tensors)
-    monkeypatch.setattr(prefix_attention, "BLOCK", 2 * 21 * 6)  # two rows, and one is left over
-    assert_close(with_gradients(pool_prefixes(*tensors, lengths), tensors), whole, 1e-12)
+    together = with_gradients(pool_prefixes(*tensors, lengths), tensors)
+    monkeypatch.setattr(kernels, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    spread = with_gradients(pool_prefixes(*tensors, lengths), tensors)
+    assert all(torch.equal(one, other) for one, other in zip(spread, together, strict=True))
 
 
 def test_the_same_bits_every_time(form):

@@ -128,6 +128,16 @@ def test_the_same_bits_every_time(form):
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
 
 
+def test_threads_change_no_bit(monkeypatch):
+    pytest.importorskip("numba")
+    pair = inputs(9, 5, 4)
+    together = values_and_gradients(WindowStates.apply(*pair, 4, SQUASHES[2]), *pair)
+    monkeypatch.setattr(kernels, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    spread = values_and_gradients(WindowStates.apply(*pair, 4, SQUASHES[2]), *pair)
+    assert all(torch.equal(one, other) for one, other in zip(spread, together, strict=True))
+
+
 def test_nan_in_nan_out(form):
     projected, recurrent = inputs(4, 3, 2, torch.float32)
     with torch.no_grad():

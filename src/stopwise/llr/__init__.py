@@ -5,12 +5,14 @@ S_k(t) − S_l(t). Every formula here is linear in the logits, so the K×K matri
 """
 
 from stopwise.llr.formula import FORMULAS, WindowLogits, oblivion, tandem
-from stopwise.llr.losses import LOSSES, lllr, lsel, multiplet_cross_entropy
+from stopwise.llr.losses import LOSSES, inside_steps, inside_windows, lllr, lsel, multiplet_cross_entropy
 
 __all__ = [
     "FORMULAS",
     "LOSSES",
     "WindowLogits",
+    "inside_steps",
+    "inside_windows",
     "lllr",
     "lsel",
     "multiplet_cross_entropy",

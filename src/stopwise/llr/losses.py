@@ -75,7 +75,7 @@ def multiplet_cross_entropy(
     >>> multiplet_cross_entropy(torch.zeros(1, 4, 2, 2), torch.tensor([1]))
     tensor(0.6931)
     """
-    inside = _inside_windows(logits, lengths)
+    inside = inside_windows(logits, lengths)
     losses = _cross_entropy(_cleared(logits, inside), y)  # (B, W, M)
     return _mean(losses, inside, y, logits.shape[-1], weight)
 
@@ -100,8 +100,8 @@ def inside_steps(scores: Tensor, lengths: Tensor | None) -> Tensor | None:
     return torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
 
 
-def _inside_windows(logits: Tensor, lengths: Tensor | None) -> Tensor | None:
-    """Mask (B, W, M) of the multiplets inside each series."""
+def inside_windows(logits: Tensor, lengths: Tensor | None) -> Tensor | None:
+    """Return the mask (B, W, M) of the multiplets inside each series; None when all are."""
     if lengths is None:
         return None
     windows, samples = logits.shape[1:3]

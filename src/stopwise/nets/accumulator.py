@@ -128,8 +128,13 @@ class Accumulator(Integrator):
         )
         self.norm = nn.LayerNorm(hidden) if layer_norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
-        self.head = nn.Linear(hidden, classes)
-        self.skip = nn.Linear(features, classes, bias=False) if skip else None
+        self.skip = skip
+        self.head = nn.Linear(hidden + (features if skip else 0), classes)
+
+    @property
+    def readout(self) -> nn.Linear:
+        """The last layer."""
+        return self.head
 
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
         """Return the evidence in standardised series x (B, T, D)."""
@@ -144,5 +149,5 @@ class Accumulator(Integrator):
         return Evidence(growth.cumsum(1), increments.cumsum(2))
 
     def _increments(self, states: Tensor, x: Tensor) -> Tensor:
-        increments = self.head(self.dropout(self.norm(states)))
-        return increments if self.skip is None else increments + self.skip(x)
+        features = self.dropout(self.norm(states))
+        return self.head(torch.cat([features, x], dim=-1) if self.skip else features)

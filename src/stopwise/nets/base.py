@@ -61,6 +61,14 @@ class Integrator(nn.Module, ABC):
         """Return the evidence in a batch of series x (B, T, D)."""
         return self.evidence(torch.addcmul(self.shift, x, self.scale), multiplets)
 
+    @property
+    def readout(self) -> nn.Linear:
+        """The last layer, in which the scores are linear: what polishing works on."""
+        raise TypeError(  # an AttributeError would be hidden by nn.Module
+            f"{type(self).__name__} names no `readout`, the nn.Linear that gives its logits; polishing "
+            "needs it."
+        )
+
     @abstractmethod
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
         """Return the evidence in standardised series x (B, T, D)."""

@@ -6,6 +6,7 @@ numba is an optional accelerator. Importing it takes half a second, so that happ
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -59,17 +60,27 @@ def spread(kernel: Callable[..., None], rows: int, row_size: int, *arguments: An
     row_size
         Elements the kernel visits in a row: small work stays in one thread.
     """
-    parts = max(1, min(torch.get_num_threads(), rows, rows * row_size // WORTH_A_THREAD))
-    if parts == 1:
+    threads = torch.get_num_threads()
+    parts = min(rows, rows * row_size // WORTH_A_THREAD, 4 * threads)
+    if threads == 1 or parts < 2:
         kernel(0, rows, *arguments)
         return
-    bounds = [rows * part // parts for part in range(parts + 1)]
-    others = [
-        _pool(os.getpid()).submit(kernel, start, stop, *arguments) for start, stop in pairwise(bounds[1:])
-    ]
-    kernel(0, bounds[1], *arguments)
+    waiting = deque(pairwise([rows * part // parts for part in range(parts + 1)]))
+
+    def work() -> None:
+        # First come, first served: torch's own threads keep a core busy for some milliseconds after use.
+        while True:
+            try:
+                start, stop = waiting.popleft()
+            except IndexError:
+                return
+            kernel(start, stop, *arguments)
+
+    others = [_pool(os.getpid()).submit(work) for _ in range(threads - 1)]
+    work()
     for other in others:
-        other.result()
+        if not other.cancel():
+            other.result()
 
 
 @cache

@@ -102,6 +102,11 @@ class LSTMIntegrator(WindowIntegrator):
         nn.init.uniform_(self.head[-1].weight, -bound, bound)  # type: ignore[arg-type]
         nn.init.zeros_(self.head[-1].bias)  # type: ignore[arg-type]
 
+    @property
+    def readout(self) -> nn.Linear:
+        """The last layer."""
+        return self.head[-1]  # type: ignore[return-value]
+
     def windows(self, x: Tensor, multiplets: bool) -> WindowLogits:
         """Return the logits of the windows of x (B, T, D)."""
         samples = min(x.shape[1], self.order + 1)

@@ -8,9 +8,9 @@ the outcomes of all prefixes cost no more than those of one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +20,6 @@ from torch.autograd.function import once_differentiable
 from stopwise.nets.kernels import kernels_for, spread
 
 FEW = 2  # prefix lengths: up to here one attention for each is the fastest
-BLOCK = 1 << 19  # elements of a pair tensor at a time: they stay in the cache and are never stored
 
 
 def pool_prefixes(
@@ -60,7 +59,7 @@ def pool_prefixes(
 
 
 class Windows(torch.autograd.Function):
-    """Windows of a series, as `Tensor.unfold`, whose own backward pass is ten times slower."""
+    """Windows of a series, as `Tensor.unfold`, with a backward pass that adds slices."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, samples: int) -> Tensor:
@@ -82,14 +81,16 @@ class Windows(torch.autograd.Function):
 
 
 class PrefixSums(torch.autograd.Function):
-    """The sums of `pool_prefixes` for all prefixes, by kernels over blocks of rows.
-
-    Pairs exist for one block at a time; the backward pass makes them again.
-    """
+    """The sums of `pool_prefixes` for all prefixes, by kernels that keep no pairs: backward remakes them."""
 
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, v: Tensor, units: Tensor, expand: Tensor, kernels: ModuleType
+        ctx: Any,
+        scores: Tensor,
+        v: Tensor,
+        units: Tensor,
+        expand: Tensor,
+        kernels: ModuleType,
     ) -> tuple[Tensor, Tensor]:
         """Return heads (R, M, h·d) and fired (R, M, ff).
 
@@ -104,12 +105,11 @@ class PrefixSums(torch.autograd.Function):
         kernels
             The module of kernels.
         """
-        scores, v, units = scores.contiguous(), v.contiguous(), units.contiguous()
-        heads = torch.empty_like(v)
+        inputs = [tensor.detach().contiguous() for tensor in (scores, v, units, expand)]
+        heads = torch.empty_like(inputs[1])
         fired = v.new_empty(*v.shape[:2], len(expand))
-        for pairs in _blocks(kernels, scores, v, expand, heads):
-            pairs.spread(kernels.fire, pairs.hidden, units, fired)
-        ctx.save_for_backward(scores, v, units, expand)
+        _spread(kernels.forward, *inputs, heads, fired)
+        ctx.save_for_backward(*inputs)
         ctx.kernels = kernels
         return heads, fired
 
@@ -118,53 +118,29 @@ class PrefixSums(torch.autograd.Function):
     def backward(ctx: Any, d_heads: Tensor, d_fired: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
         """Return the gradients of scores, v, units and expand."""
         scores, v, units, expand = ctx.saved_tensors
-        d_heads, d_fired = d_heads.contiguous(), d_fired.contiguous()
-        d_scores, d_v, d_units = torch.empty_like(scores), torch.empty_like(v), torch.empty_like(units)
-        d_expand = torch.zeros_like(expand)
-        for pairs in _blocks(ctx.kernels, scores, v, expand, torch.empty_like(v)):
-            pairs.spread(ctx.kernels.unfire, pairs.hidden, units, d_fired, d_units)
-            d_expand += torch.bmm(pairs.hidden, pairs.mixed.transpose(1, 2)).sum(0)
-            d_mixed = _product(expand.t(), pairs.hidden)  # (rows, h·d, pairs)
-            softmax = (pairs.e, pairs.fade, pairs.den)
-            pairs.spread(ctx.kernels.unmix, v, *softmax, pairs.mixed, d_mixed, d_heads, d_scores, d_v)
-        return d_scores, d_v, d_units, d_expand, None
+        asked = d_heads.contiguous(), d_fired.contiguous()
+        d_scores, d_v, d_units = (
+            torch.empty_like(scores),
+            torch.empty_like(v),
+            torch.empty_like(units),
+        )
+        d_expand = expand.new_empty(len(v), *expand.shape)
+        gradients = d_scores, d_v, d_units, d_expand
+        _spread(
+            ctx.kernels.backward,
+            scores,
+            v,
+            units,
+            expand,
+            expand.t().contiguous(),
+            *asked,
+            *gradients,
+        )
+        return d_scores, d_v, d_units, d_expand.sum(0), None
 
 
-class _Pairs(NamedTuple):
-    """The (prefix, token) pairs of a block of rows; see `prefix_kernels` for their order."""
-
-    first: int  # row of the block
-    e: Tensor  # (rows, h, M, M') weights of the samples, fading factors and sums of weights
-    fade: Tensor
-    den: Tensor
-    mixed: Tensor  # (rows, h·d, pairs) what the attention gives
-    hidden: Tensor  # (rows, ff, pairs) what that gives to the units
-
-    def spread(self, kernel: Callable[..., None], *tensors: Tensor) -> None:
-        """Run a kernel over the rows of the block."""
-        arrays = [tensor.detach().numpy() for tensor in tensors]
-        spread(kernel, len(self.mixed), self.mixed[0].numel(), self.first, *arrays)
-
-
-def _blocks(
-    kernels: ModuleType, scores: Tensor, v: Tensor, expand: Tensor, heads: Tensor
-) -> Iterator[_Pairs]:
-    """Yield the pairs of a block of rows after the other, in the same memory; write heads (R, M, h·d)."""
+def _spread(kernel: Callable[..., None], scores: Tensor, v: Tensor, *others: Tensor) -> None:
+    """Run a kernel over the rows, whose work is in their (prefix, token) pairs."""
     rows, samples, width = v.shape
-    count = samples * (samples + 1) // 2
-    block = min(rows, max(1, BLOCK // (count * width)))
-    wide = -(-samples // 8) * 8
-    softmax = v.new_empty(3, block, scores.shape[1], samples, wide)
-    mixed, hidden = v.new_empty(block, width, count), v.new_empty(block, len(expand), count)
-    for first in range(0, rows, block):
-        some = slice(min(block, rows - first))
-        e, fade, den = softmax[:, some]
-        pairs = _Pairs(first, e, fade, den, mixed[some], hidden[some])
-        pairs.spread(kernels.mix, scores, v, e, fade, den, pairs.mixed, heads)
-        _product(expand, pairs.mixed, out=pairs.hidden)
-        yield pairs
-
-
-def _product(matrix: Tensor, pairs: Tensor, out: Tensor | None = None) -> Tensor:
-    """Return matrix @ pairs for each row; `torch.matmul` would copy a transposed one."""
-    return torch.bmm(matrix.expand(len(pairs), *matrix.shape), pairs, out=out)
+    arrays = [tensor.numpy() for tensor in (scores, v, *others)]
+    spread(kernel, rows, samples * samples * width, *arrays)

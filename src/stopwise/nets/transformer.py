@@ -114,6 +114,11 @@ class Tandemformer(WindowIntegrator):
         self.read = nn.Linear(features, mlp)
         self.head = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), nn.Linear(mlp, classes))
 
+    @property
+    def readout(self) -> nn.Linear:
+        """The last layer."""
+        return self.head[-1]  # type: ignore[return-value]
+
     def windows(self, x: Tensor, multiplets: bool) -> WindowLogits:
         """Return the logits of the windows of x (B, T, D)."""
         steps = x.shape[1]
