@@ -13,7 +13,7 @@ ANY_LENGTH = (
     "columns are time steps, and scoring series shorter or longer than those of training is the point"
 )
 FLOAT32 = (
-    "wanted to 1e-7: the network is float32, and where a row stands in a matrix product changes the last bits; "
+    "wanted to 1e-7; the network is float32, and a row's place in a matrix product changes its last bits; "
     "stopwise.checks holds it to 1e-5"
 )
 EXPECTED_FAILURES = {

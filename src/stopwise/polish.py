@@ -184,7 +184,7 @@ def _features_for_logits(layer: nn.Linear) -> Iterator[None]:
     """Let a layer answer its input beside a 1, in place of logits: formulas add it up as they would those."""
 
     def answer(_: nn.Module, inputs: Any, __: Tensor) -> Tensor:
-        return torch.cat([inputs[0], torch.ones_like(inputs[0][..., :1])], dim=-1)
+        return torch.cat([*inputs, torch.ones_like(inputs[0][..., :1])], dim=-1)
 
     handle = layer.register_forward_hook(answer)
     try:

@@ -68,6 +68,18 @@ class LSTMBody(nn.Module):
         return self(x)[:, None]
 
 
+class JointLinear(nn.Linear):
+    """A linear map of several inputs side by side, which need not be copied into one."""
+
+    def forward(self, *parts: Tensor) -> Tensor:
+        """Return the map of the parts (..., n_i), whose sizes add up to `in_features`."""
+        weights = self.weight.split([part.shape[-1] for part in parts], dim=1)
+        mapped = F.linear(parts[0], weights[0], self.bias)
+        for part, weight in zip(parts[1:], weights[1:]):
+            mapped = mapped + F.linear(part, weight)
+        return mapped
+
+
 class Accumulator(Integrator):
     """Scores S(t) = Σ_{s≤t} (W φ_s + b), with features φ_s of the samples up to s.
 
@@ -129,7 +141,7 @@ class Accumulator(Integrator):
         self.norm = nn.LayerNorm(hidden) if layer_norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.skip = skip
-        self.head = nn.Linear(hidden + (features if skip else 0), classes)
+        self.head = JointLinear(hidden + (features if skip else 0), classes)
 
     @property
     def readout(self) -> nn.Linear:
@@ -139,7 +151,9 @@ class Accumulator(Integrator):
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
         """Return the evidence in standardised series x (B, T, D)."""
         if not multiplets:
-            return Evidence(self._increments(self.body(x), x).cumsum(1), None)
+            # With time leading, as both lie in memory.
+            increments = self._increments(self.body(x).transpose(0, 1), x.transpose(0, 1))  # (T, B, K)
+            return Evidence(increments.cumsum(0).transpose(0, 1), None)
         states = self.body.multiplets(x)  # (B, W, M, H)
         samples = states.shape[2]
         inputs = x.unfold(1, samples, 1).transpose(2, 3)  # (B, W, M, D)
@@ -150,4 +164,4 @@ class Accumulator(Integrator):
 
     def _increments(self, states: Tensor, x: Tensor) -> Tensor:
         features = self.dropout(self.norm(states))
-        return self.head(torch.cat([features, x], dim=-1) if self.skip else features)
+        return self.head(features, x) if self.skip else self.head(features)

@@ -59,7 +59,12 @@ class Integrator(nn.Module, ABC):
 
     def forward(self, x: Tensor, multiplets: bool = False) -> Evidence:
         """Return the evidence in a batch of series x (B, T, D)."""
-        return self.evidence(torch.addcmul(self.shift, x, self.scale), multiplets)
+        if x.requires_grad:
+            return self.evidence(torch.addcmul(self.shift, x, self.scale), multiplets)
+        # Into memory with time leading, as the recurrences read it: one pass where there would be two.
+        standard = x.new_empty(x.shape[1], x.shape[0], x.shape[2])
+        torch.addcmul(self.shift, x.transpose(0, 1), self.scale, out=standard)
+        return self.evidence(standard.transpose(0, 1), multiplets)
 
     @property
     def readout(self) -> nn.Linear:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from stopwise.nets import buffers
 from stopwise.nets.kernels import kernels_for, spread
 
 
@@ -90,15 +91,19 @@ class WindowStates(torch.autograd.Function):
             if m:
                 torch.mm(steps[m], recurrent, out=dh)
         d_recurrent = gates[1:].flatten(0, 1).t() @ states[:-1].reshape(-1, hidden)
-        return _fold(gates, projected), d_recurrent, None, None
+        d_projected = _fold(gates, projected)
+        buffers.give(cells)
+        if d_projected.data_ptr() != gates.data_ptr():
+            buffers.give(gates)
+        return d_projected, d_recurrent, None, None
 
 
 def _run(projected: Tensor, recurrent: Tensor, samples: int, squash: Squash) -> tuple[Tensor, Tensor, Tensor]:
     """Return the activated gates (M, W·B, 4H), the cells (M, W·B, H) and the states (M, W, B, H)."""
     steps, batch, width = projected.shape
     windows = steps - samples + 1
-    gates = projected.new_empty(samples, windows * batch, width)
-    cells = projected.new_empty(samples, windows * batch, width // 4)
+    gates = buffers.take(projected, samples, windows * batch, width)
+    cells = buffers.take(projected, samples, windows * batch, width // 4)
     states = torch.empty_like(cells)
     tensors = (projected.contiguous(), gates, cells, states)
     advance = _in_parts("advance", tensors) or partial(_advance, *tensors)
