@@ -92,6 +92,9 @@ def _execute_on_fabric(
     fabric: Any, run: _Run, net: Integrator
 ) -> tuple[dict[str, np.ndarray], list[dict[str, float]]]:
     history = run.execute(net, fabric)
+    # Together, and before the process ends: threads of the group left running would abort it.
+    fabric.barrier()
+    torch.distributed.destroy_process_group()
     # numpy, because tensors would travel through shared memory of a process that is about to end
     return {name: value.cpu().numpy() for name, value in net.state_dict().items()}, history
 
