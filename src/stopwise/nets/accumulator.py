@@ -61,7 +61,7 @@ class LSTMBody(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the state (B, T, H) after each step of x (B, T, D)."""
-        return self.lstm(x, x.shape[1])[:, 0].transpose(0, 1)
+        return self.lstm(x, x.shape[1]).squeeze(1).transpose(0, 1)
 
     def multiplets(self, x: Tensor) -> Tensor:
         """Return the states (B, 1, T, H): the one window is the whole series."""
@@ -73,7 +73,8 @@ class JointLinear(nn.Linear):
 
     def forward(self, *parts: Tensor) -> Tensor:
         """Return the map of the parts (..., n_i), whose sizes add up to `in_features`."""
-        weights = self.weight.split([part.shape[-1] for part in parts], dim=1)
+        # Contiguous: torch multiplies the gradient of a slice in a slow order.
+        weights = [w.contiguous() for w in self.weight.split([part.shape[-1] for part in parts], dim=1)]
         mapped = F.linear(parts[0], weights[0], self.bias)
         for part, weight in zip(parts[1:], weights[1:]):
             mapped = mapped + F.linear(part, weight)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from stopwise.llr import WindowLogits
 from stopwise.nets.activations import check_alpha
@@ -47,6 +49,36 @@ class WindowLSTM(nn.Module):
         """Return the hidden states (M, W, B, H) after 1..M samples of each window of x (B, T, D)."""
         projected = nn.functional.linear(x.transpose(0, 1), self.input, self.bias)  # (T, B, 4H)
         return WindowStates.apply(projected, self.recurrent, samples, self.squash)
+
+
+class NeededStates(torch.autograd.Function):
+    """The states that the formulas need, taken out at once: slices would each fill a gradient of all."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Take from states (M, W, B, H).
+
+        Returns
+        -------
+        first, last, before
+            (M, B, H) of the first window; (W−1, B, H) after all and after all but one sample of the others.
+            With M = 1 there is none before: zeros.
+        """
+        ctx.shape = states.shape
+        last = states[-1, 1:].clone()
+        before = states[-2, 1:].clone() if len(states) > 1 else torch.zeros_like(last)
+        return states[:, 0].clone(), last, before
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_first: Tensor, d_last: Tensor, d_before: Tensor) -> Tensor:
+        """Put the gradients back in their places."""
+        d_states = d_first.new_zeros(ctx.shape)
+        d_states[:, 0] = d_first
+        d_states[-1, 1:] = d_last
+        if len(d_states) > 1:
+            d_states[-2, 1:] = d_before
+        return d_states
 
 
 class LSTMIntegrator(WindowIntegrator):
@@ -116,7 +148,8 @@ class LSTMIntegrator(WindowIntegrator):
             first, last = every[:, 0], every[:, 1:, -1]
             before = every[:, 1:, -2] if samples > 1 else torch.zeros_like(last)
             return WindowLogits(first, last, before, every)
-        first = self.head(states[:, 0]).transpose(0, 1)  # (B, M, K)
-        last = self.head(states[-1, 1:]).transpose(0, 1)  # (B, W-1, K)
-        before = self.head(states[-2, 1:]).transpose(0, 1) if samples > 1 else torch.zeros_like(last)
-        return WindowLogits(first, last, before)
+        if states.shape[1] == 1:
+            first = self.head(states.squeeze(1)).transpose(0, 1)  # (B, M, K)
+            return WindowLogits(first, first[:, :0], first[:, :0])
+        first, last, before = (self.head(part).transpose(0, 1) for part in NeededStates.apply(states))
+        return WindowLogits(first, last, before if samples > 1 else torch.zeros_like(last))
