@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from stopwise.bench.measure import Figure, Work, child_peak_megabytes, quartiles, race
-from stopwise.bench.yardsticks import G, PrefixEncoder, S, Shape, SlicedLSTM, U, threshold_sweep
+from stopwise.bench.yardsticks import G, H, PrefixEncoder, S, Shape, SlicedLSTM, U, threshold_sweep
 from stopwise.estimator import EarlyClassifier
 from stopwise.llr import lsel
 from stopwise.metrics import sat_curve
@@ -44,6 +44,13 @@ def u_b2bsqrt_step() -> Figure:
     """U: nn.LSTM on sliced windows ÷ B2Bsqrt step."""
     return _speedup(
         "U: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", U), _plain(SlicedLSTM(U), U), 3.0, 4.5, 7
+    )
+
+
+def h_b2bsqrt_step() -> Figure:
+    """H: nn.LSTM on sliced windows ÷ B2Bsqrt step."""
+    return _speedup(
+        "H: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", H), _plain(SlicedLSTM(H), H), 3.0, 4.5, 7
     )
 
 
@@ -167,6 +174,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         g_accumulator_step,
         s_b2bsqrt_step,
         u_b2bsqrt_step,
+        h_b2bsqrt_step,
         u_memory,
         g_tandemformer_step,
         s_tandemformer_step,
