@@ -143,6 +143,8 @@ class Accumulator(Integrator):
         self.dropout = nn.Dropout(dropout)
         self.skip = skip
         self.head = JointLinear(hidden + (features if skip else 0), classes)
+        for part in self.head.weight.detach().split([hidden, features] if skip else [hidden], dim=1):
+            nn.init.uniform_(part, -(part.shape[1] ** -0.5), part.shape[1] ** -0.5)
 
     @property
     def readout(self) -> nn.Linear:
