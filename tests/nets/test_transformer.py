@@ -119,17 +119,18 @@ def test_evidence_and_gradients_are_those_of_the_plain_twin(
     x = torch.randn(2, STEPS, FEATURES, dtype=torch.float64)
     expected, windows = plain_evidence(net, x, positions)
     parameters = list(net.parameters())
+    close = 1e-6 if positions == "sinusoidal" else 1e-10  # the network makes its sinusoids in float32
     for asked in (False, True):
         found = net(x, multiplets=asked)
-        torch.testing.assert_close(found.scores, expected, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(found.scores, expected, rtol=close, atol=close)
         total, plain = found.scores.square().sum(), expected.square().sum()
         if asked:
-            torch.testing.assert_close(found.multiplets, windows, rtol=1e-6, atol=1e-6)
+            torch.testing.assert_close(found.multiplets, windows, rtol=close, atol=close)
             total, plain = total + found.multiplets.exp().sum(), plain + windows.exp().sum()
         gradients = torch.autograd.grad(total, parameters)
         wanted = torch.autograd.grad(plain, parameters, retain_graph=True)
         for one, other in zip(gradients, wanted, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(one, other, rtol=10 * close, atol=10 * close)
 
 
 def test_dropout_works_in_training_alone(form):
