@@ -152,13 +152,6 @@ def test_indexing_gives_some_of_the_series(kind, index):
     assert_holds(series[::-1][index], [X[::-1][i] for i in rows])
 
 
-def test_batches_walk_all_series_in_order():
-    X = numbers(7, 5, 2)
-    parts = list(Series(X).batches(3))
-    assert [rows.tolist() for rows, _, _ in parts] == [[0, 1, 2], [3, 4, 5], [6]]
-    np.testing.assert_array_equal(np.concatenate([x for _, x, _ in parts]), X.astype(np.float32))
-
-
 def test_tensors_and_masked_arrays():
     X = numbers(3, 5, 2)
     assert_holds(Series(torch.from_numpy(X)), X)
@@ -360,7 +353,7 @@ def test_bad_values_are_told_with_their_place(kind, value, message):
     series.batch(np.array([0, 1, 3]))
     for part in (series, series[1:]):  # the place in what the user handed in
         with pytest.raises(ValueError, match=f"`X` must be finite; {message}"):
-            list(part.batches(10))
+            part.batch(np.arange(len(part)))
 
 
 def test_infinity_is_no_missing_value():

@@ -133,11 +133,10 @@ class _Problem:
         gradient = torch.zeros(parameters.shape, dtype=torch.float64)
         for batch in self._batches(data):
             loss = torch.zeros((), device=matrix.device)
+            known = batch.y, batch.lengths, batch.weight
             if ratio > 0:
-                known = batch.y, batch.lengths, batch.weight
                 loss = ratio * LOSSES[self.recipe.loss](batch.series @ matrix, *known)
             if batch.windows is not None:
-                known = batch.y, batch.lengths, batch.weight
                 loss = loss + (1 - ratio) * multiplet_cross_entropy(batch.windows @ matrix, *known)
             (part,) = torch.autograd.grad(loss, matrix)
             total += loss.item()

@@ -6,7 +6,6 @@ Batches are read when they are needed, so X may be larger than memory.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -120,14 +119,6 @@ class Series:
                     x = np.where(past[..., None], np.float32(0), x)
         _check_values(x, places, missing)
         return x, lengths
-
-    def batches(
-        self, size: int, missing: str = "error"
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Read all series in order: rows, x and lengths of each batch."""
-        for start in range(0, len(self), size):
-            rows = np.arange(start, min(start + size, len(self)))
-            yield rows, *self.batch(rows, missing)
 
     def moments(self, most: int, missing: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation (D,) of each channel over at most `most` series.

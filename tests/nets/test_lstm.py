@@ -3,18 +3,9 @@
 import pytest
 import torch
 
-from stopwise.nets import LSTMIntegrator, b2bsqrt, kernels
+from stopwise.nets import LSTMIntegrator, b2bsqrt
 
 STEPS, FEATURES, HIDDEN, CLASSES = 6, 3, 5, 4
-
-
-@pytest.fixture(params=["numba", "torch"])
-def form(request, monkeypatch):
-    if request.param == "numba":
-        pytest.importorskip("numba")
-    else:
-        monkeypatch.setattr(kernels, "numba_is_there", lambda: False)
-    return request.param
 
 
 def plain_logits(net, x, activation, alpha):

@@ -16,15 +16,6 @@ SHAPES = [
 ]
 
 
-@pytest.fixture(params=["numba", "torch"])
-def form(request, monkeypatch):
-    if request.param == "numba":
-        pytest.importorskip("numba")
-    else:
-        monkeypatch.setattr(kernels, "numba_is_there", lambda: False)
-    return request.param
-
-
 def inputs(rows, heads, samples, size, units, sharpness=1.0, dtype=torch.float64):
     """Return q, k, v, units, expand."""
     generator = torch.Generator().manual_seed(rows + samples)

@@ -10,15 +10,6 @@ from stopwise.nets.recurrence import Squash, WindowStates
 SQUASHES = [Squash(True), Squash(False, 0.1), Squash(False, 1.0), Squash(False, 10.0)]
 
 
-@pytest.fixture(params=["numba", "torch"])
-def form(request, monkeypatch):
-    if request.param == "numba":
-        pytest.importorskip("numba")
-    else:
-        monkeypatch.setattr(kernels, "numba_is_there", lambda: False)
-    return request.param
-
-
 def inputs(steps, batch, hidden, dtype=torch.float64):
     generator = torch.Generator().manual_seed(steps + batch + hidden)
     projected = torch.randn(steps, batch, 4 * hidden, dtype=dtype, generator=generator)

@@ -5,19 +5,10 @@ import math
 import pytest
 import torch
 
-from stopwise.nets import Tandemformer, kernels
+from stopwise.nets import Tandemformer
 
 STEPS, FEATURES, CLASSES = 6, 4, 3
 SIZES = {"heads": 2, "head_size": 3, "feed_forward": 5, "mlp": 7}
-
-
-@pytest.fixture(params=["numba", "torch"])
-def form(request, monkeypatch):
-    if request.param == "numba":
-        pytest.importorskip("numba")
-    else:
-        monkeypatch.setattr(kernels, "numba_is_there", lambda: False)
-    return request.param
 
 
 def normalised(tokens, norm):
