@@ -39,8 +39,8 @@ def run(*arguments, code=0):
 
 
 def test_train_says_what_comes_next(folder):
-    told = run("train", folder / "train.csv", "-o", folder / "other", "--max-epochs", 2)
-    assert "Trained on 200 series of 2 classes: 2 epochs" in told
+    told = run("train", folder / "train.csv", "-o", folder / "other", "--order", 0, "--max-epochs", 2)
+    assert "Trained on 200 series of 2 classes: order 0, 2 epochs" in told
     assert "stopwise evaluate" in told
 
 

@@ -109,8 +109,11 @@ MEMORY = """
 import resource, sys
 import numpy as np
 import stopwise as sw
-X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(6000, 50, 512))
-y = np.arange(6000) % 2
+import stopwise.polish
+stopwise.polish.room = lambda: 2**25
+stopwise.polish.PASSES, stopwise.polish.RIDGES = 1, (1e-3, 1e-5)
+X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(3000, 50, 512))
+y = np.arange(3000) % 2
 clf = sw.EarlyClassifier(order=0, max_epochs=1, model_params={"hidden": 4})
 clf.fit(X[:500], y[:500])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -127,7 +130,7 @@ print((anonymous() - low) / 1024)
 def test_a_memory_map_is_never_held_whole(tmp_path):
     path = tmp_path / "big.dat"
     with open(path, "wb") as file:
-        file.truncate(6000 * 50 * 512 * 4)  # 614 MB, sparse on disk
+        file.truncate(3000 * 50 * 512 * 4)  # 307 MB, sparse on disk
     run = subprocess.run(
         [sys.executable, "-c", MEMORY, str(path)], capture_output=True, text=True, check=True, timeout=240
     )

@@ -52,8 +52,8 @@ def test_lines_come_every_ten_seconds(capsys, clock):
             clock.now += 1
             reporter.advance(f"loss {i + 1}")
     assert capsys.readouterr().err.splitlines() == [
-        "training: 10/30 loss 10",
-        "training: 20/30 loss 20",
+        "training: 10/30 (20 s left) loss 10",
+        "training: 20/30 (10 s left) loss 20",
         "training: 25/30 loss 25",  # where the work ended before its last step
     ]
 
@@ -96,3 +96,11 @@ def test_no_bar_where_none_is_wanted(monkeypatch):
 def test_unknown_wish_is_told():
     with pytest.raises(ValueError, match="`progress` must be True, False or 'auto'; got 'always'"):
         report("always")
+
+
+def test_time_left_is_told_by_the_speed_of_this_run(capsys, clock):
+    with Reporter("runs", 100, True) as reporter:
+        reporter.skip(80)  # done before: they tell nothing of the speed
+        clock.now += 60
+        reporter.advance()
+    assert capsys.readouterr().err == "runs: 81/100 (19 min left)\n"

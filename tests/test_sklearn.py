@@ -25,7 +25,7 @@ EXPECTED_FAILURES = {
 
 
 def quick(cls=sw.EarlyClassifier):
-    return cls(max_epochs=30, learning_rate=0.03, batch_size=32, model_params={"hidden": 8})
+    return cls(order=0, max_epochs=30, learning_rate=0.03, batch_size=32, model_params={"hidden": 8})
 
 
 @parametrize_with_checks([quick()], expected_failed_checks=lambda _: EXPECTED_FAILURES)

@@ -13,9 +13,10 @@ import torch
 
 from stopwise import snapshot, storage, training
 from stopwise.nets import Evidence, Integrator, build
+from stopwise.recipe import RECIPE_FIELDS, Examples, Recipe
 from stopwise.series import Series
 from stopwise.storage import StorageError
-from stopwise.training import RECIPE_FIELDS, Examples, Recipe, train
+from stopwise.training import train
 
 
 class Read:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from stopwise import datasets, metrics, nets, plots, rules
     from stopwise.decision import Decision, Decisions
-    from stopwise.estimator import EarlyClassifier, load
+    from stopwise.estimator import PAPER, EarlyClassifier, load
     from stopwise.rules import SPRT, FixedTime, MaxProbability, Tapering
     from stopwise.series import Series
 
 __all__ = [
+    "PAPER",
     "SPRT",
     "Decision",
     "Decisions",
@@ -40,6 +41,7 @@ _HOMES = {
     "EarlyClassifier": "estimator",
     "FixedTime": "rules",
     "MaxProbability": "rules",
+    "PAPER": "estimator",
     "SPRT": "rules",
     "Series": "series",
     "Tapering": "rules",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,18 +14,21 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from stopwise import rules
+from stopwise import orders, rules
 from stopwise.checkpoint import CheckpointError, load_model, save_model
 from stopwise.decision import Decisions
 from stopwise.nets import Integrator, build
 from stopwise.polish import polish
+from stopwise.recipe import RECIPE_FIELDS, Examples, Reader, Recipe
 from stopwise.rules import SPRT, Rule
 from stopwise.series import MISSING, Series, hold
-from stopwise.training import RECIPE_FIELDS, Examples, Recipe, train
+from stopwise.training import train
 from stopwise.validation import check_choice, check_integer, check_real
 
 # Series looked at to standardise the channels: enough for two digits, quick on any data.
 MOMENT_SERIES = 2000
+# The paper's settings, where they are not the defaults: EarlyClassifier("tandemformer", **PAPER).
+PAPER: dict[str, Any] = {"order": None, "llre_ratio": 1.0, "polish": False}
 
 
 class EarlyClassifier(ClassifierMixin, BaseEstimator):
@@ -40,7 +44,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         callable (features, classes, order) → `stopwise.nets.Integrator` of your own.
     order
         N, the Markov order: the evidence of a sample depends on the N before it. None: the longest the
-        series allow.
+        series allow. "auto": short trainings of small orders, of which the smallest is taken that does not
+        clearly lose on validation series.
     formula
         "tandem" or "oblivion": from logits of windows to scores.
     loss
@@ -53,11 +58,13 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Training; see `stopwise.training.Recipe`.
     polish
         After training, take the last layer to the optimum of its convex loss on the training data: the
-        scale of large evidence comes right. A few dozen passes over the data.
+        scale of large evidence comes right. A few dozen passes over the data; what it keeps in memory
+        between them is at most an eighth of the machine's, and 4 GiB.
     dropout
         In the network.
     validation_fraction
-        Share of each class held out to choose the best epoch; 0 for none.
+        Share of each class held out, at least one series, to choose the best epoch, the order and the
+        ridge of the polish; 0 for none.
     standardize
         Shift and scale each channel by its mean and deviation over the training data.
     missing
@@ -81,9 +88,12 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     history_
         Losses and learning rate of each epoch.
     polish_
-        What polishing did: the ridge chosen, and the validation loss before and after; None without.
+        What polishing did: inputs and ridge chosen, and the validation loss before and after; None without.
     order_, n_steps_, n_channels_
         N, and the steps and channels of the training series.
+    order_search_
+        With order="auto", what was seen of each order: its validation LSEL, the excess over the best, and
+        the standard error of that; else None.
     rule_
         The stopping rule in use.
 
@@ -102,20 +112,20 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         self,
         model: str | Callable[..., Integrator] = "accumulator",
         *,
-        order: int | None = None,
+        order: int | str | None = "auto",
         formula: str = "tandem",
         loss: str = "lsel",
-        llre_ratio: float = 1.0,
+        llre_ratio: float = 0.5,
         rule: Rule | None = None,
         max_epochs: int = 50,
         batch_size: int = 100,
-        learning_rate: float = 3e-3,
+        learning_rate: float = 1e-2,
         optimizer: str = "adam",
-        schedule: str = "constant",
+        schedule: str = "cosine",
         weight_decay: float = 0.0,
         gradient_clip: float | None = None,
         patience: int | None = 10,
-        polish: bool = False,
+        polish: bool = True,
         dropout: float = 0.0,
         validation_fraction: float = 0.1,
         standardize: bool = True,
@@ -177,19 +187,18 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         series = self._series(X, fitting=True)
         indices = self._labels(y, len(series))
-        order = self._order(series.steps)
+        self._check_order(series.steps)
         parts = self._split(series, indices, validation_data)
         mean, deviation = np.zeros(series.channels), np.ones(series.channels)
         if self.standardize or self.missing == "mask":
             mean, deviation = series[parts[0]].moments(MOMENT_SERIES, self.missing, self.seed)
-        self._fill = mean.astype(np.float32)
-        self.order_, self.n_steps_, self.n_channels_ = order, series.steps, series.channels
-        self.net_ = self._build()
-        if self.standardize:
-            self._standardise(mean, deviation)
+        self._moments, self._fill = (mean, deviation), mean.astype(np.float32)
+        self.n_steps_, self.n_channels_ = series.steps, series.channels
         train_set = self._examples(series, indices, parts[0])
         validation_set = self._validation(series, indices, parts[1], validation_data)
+        self.order_, self.order_search_ = self._choose_order(train_set, validation_set, recipe)
         path = None if checkpoint is None else Path(checkpoint)
+        self.net_ = self._fresh(self.order_)
         self.history_ = train(
             self.net_, train_set, validation_set, recipe, checkpoint=path, progress=self.progress
         )
@@ -208,7 +217,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         """
         series = self._fitted_series(X)
         result = np.full((len(series), series.steps, len(self.classes_)), np.nan, dtype=np.float32)
-        for rows, scores, lengths in self._scored(series):
+        for rows, scores, lengths in self._all_scored(series):
             inside = np.arange(scores.shape[1]) < lengths[:, None]
             result[rows[0] : rows[-1] + 1, : scores.shape[1]] = np.where(inside[..., None], scores, np.nan)
         return result
@@ -221,7 +230,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     def decide(self, X: Any) -> Decisions:
         """Decide on every series by the stopping rule: labels, times, forced, scores at those times."""
         series = self._fitted_series(X)
-        parts = [self.rule_.decide(scores, lengths) for _, scores, lengths in self._scored(series)]
+        parts = [self.rule_.decide(scores, lengths) for _, scores, lengths in self._all_scored(series)]
         joined = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("labels", "times", "forced", "scores", "lengths")
@@ -255,6 +264,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             "rule": self.rule_.to_dict(),
             "history": self.history_,
             "polish": self.polish_,
+            "order_search": self.order_search_,
         }
         save_model(path, self.net_.state_dict(), about)
 
@@ -274,7 +284,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             clf._fill = np.array(about["fill"], dtype=np.float32)
             clf.rule_ = rules.from_dict(about["rule"])
             clf.history_, clf.polish_ = about["history"], about["polish"]
-            clf.net_ = clf._build()
+            clf.order_search_ = about["order_search"]
+            clf.net_ = clf._build(clf.order_)
             clf.net_.load_state_dict(tensors)
         except CheckpointError:
             raise
@@ -335,16 +346,48 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             )
         return indices.astype(np.int64)
 
-    def _order(self, steps: int) -> int:
-        if self.order is None:
-            return steps - 1
-        order = check_integer("order", self.order, 0)
-        if order > steps - 1:
+    def _check_order(self, steps: int) -> None:
+        if self.order is None or self.order == "auto":
+            return
+        if isinstance(self.order, str):
+            raise ValueError(f"`order` must be a whole number, None or 'auto'; got {self.order!r}.")
+        if check_integer("order", self.order, 0) > steps - 1:
             raise ValueError(
-                f"`order` must be in [0, T−1]; got order={order} for series of length T={steps}. "
-                "Use order=None for the longest."
+                f"`order` must be in [0, T−1]; got order={self.order} for series of length T={steps}. "
+                "Use order=None for the longest, or order='auto'."
             )
-        return order
+
+    def _choose_order(
+        self, train_set: Examples, validation_set: Examples | None, recipe: Recipe
+    ) -> tuple[int, list[dict[str, Any]] | None]:
+        """Return the order, and what a search for it saw."""
+        if self.order is None:
+            return self.n_steps_ - 1, None
+        if self.order != "auto":
+            return int(self.order), None
+        if validation_set is None:
+            raise ValueError(
+                "`order`='auto' needs validation series to choose the order on; there are none. Give "
+                "`validation_data`, raise `validation_fraction`, or give an order."
+            )
+        part = train_set.sample(orders.SEARCH_SERIES, self.seed)
+        held = validation_set.sample(orders.SEARCH_SERIES, self.seed)
+        steps_an_epoch = -(-len(part) // recipe.batch_size)
+        epochs = min(recipe.max_epochs, max(5, orders.SEARCH_STEPS // steps_an_epoch))
+        short = replace(recipe, max_epochs=epochs)
+        losses = {}
+        for order in orders.candidates(self.n_steps_):
+            net = self._fresh(order)
+            train(net, part, held, short, progress=self.progress, title=f"trying order {order}")
+            if self.polish:
+                polish(net, part, held, short, ridges=orders.SEARCH_RIDGES, progress=self.progress)
+            losses[order] = np.concatenate(
+                [
+                    orders.series_lsel(scores, held.y[rows], lengths)
+                    for rows, scores, lengths in self._scored(net, held.read, len(held))
+                ]
+            )
+        return orders.choose(losses, held.weights())
 
     def _split(
         self, series: Series, indices: np.ndarray, validation_data: tuple[Any, Any] | None
@@ -356,7 +399,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         held = []
         for k in range(len(self.classes_)):
             rows = rng.permutation(np.flatnonzero(indices == k))
-            held.append(rows[: min(round(self.validation_fraction * len(rows)), len(rows) - 1)])
+            share = max(1, round(self.validation_fraction * len(rows)))
+            held.append(rows[: min(share, len(rows) - 1)])
         out = np.sort(np.concatenate(held))
         return np.setdiff1d(np.arange(len(series)), out), out
 
@@ -379,7 +423,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     def _examples(self, series: Series, indices: np.ndarray, rows: np.ndarray) -> Examples:
         return Examples(_Reader(series, rows, self.missing, self._fill), indices[rows], len(self.classes_))
 
-    def _build(self) -> Integrator:
+    def _build(self, order: int) -> Integrator:
         params = dict(self.model_params or {})
         if self.dropout and isinstance(self.model, str):
             params["dropout"] = self.dropout
@@ -389,27 +433,37 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
                 self.model,
                 features=self.n_channels_ * (2 if self.missing == "mask" else 1),
                 classes=len(self.classes_),
-                order=self.order_,
-                longest=self.order is None or self.order_ == self.n_steps_ - 1,
+                order=order,
+                longest=self.order is None or self.order == self.n_steps_ - 1,
                 formula=self.formula,
                 **params,
             )
 
-    def _standardise(self, mean: np.ndarray, deviation: np.ndarray) -> None:
-        if self.missing == "mask":  # the channels that tell what was observed stay 0 and 1
-            mean = np.concatenate([mean, np.zeros_like(mean)])
-            deviation = np.concatenate([deviation, np.ones_like(deviation)])
-        self.net_.standardise(torch.from_numpy(mean), torch.from_numpy(deviation))
+    def _fresh(self, order: int) -> Integrator:
+        """Return a network to be trained, which sees standardised series if asked for."""
+        net = self._build(order)
+        if self.standardize:
+            mean, deviation = self._moments
+            if self.missing == "mask":  # the channels that tell what was observed stay 0 and 1
+                mean = np.concatenate([mean, np.zeros_like(mean)])
+                deviation = np.concatenate([deviation, np.ones_like(deviation)])
+            net.standardise(torch.from_numpy(mean), torch.from_numpy(deviation))
+        return net
 
-    def _scored(self, series: Series) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield rows, scores (B, T, K) and lengths (B,) batch by batch."""
-        read = _Reader(series, np.arange(len(series)), self.missing, self._fill)
-        for start in range(0, len(series), self.batch_size):
-            rows = np.arange(start, min(start + self.batch_size, len(series)))
+    def _scored(
+        self, net: Integrator, read: Reader, n: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield rows, scores (B, T, K) and lengths (B,) of n series, batch by batch."""
+        for start in range(0, n, self.batch_size):
+            rows = np.arange(start, min(start + self.batch_size, n))
             x, lengths = read(rows)
             with torch.inference_mode():
-                scores = self.net_(torch.from_numpy(x).to(self.device)).scores
+                scores = net(torch.from_numpy(x).to(self.device)).scores
             yield rows, scores.cpu().numpy(), lengths
+
+    def _all_scored(self, series: Series) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        read = _Reader(series, np.arange(len(series)), self.missing, self._fill)
+        return self._scored(self.net_, read, len(series))
 
 
 class _Reader:

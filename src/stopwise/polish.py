@@ -9,12 +9,14 @@ over-fitting is chosen on validation data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 from torch import Tensor, nn
@@ -36,8 +38,9 @@ def polish(
     validation_set: Examples | None,
     recipe: Recipe,
     *,
+    ridges: Sequence[float] | None = None,
     progress: bool | str = False,
-) -> dict[str, float | None]:
+) -> dict[str, Any]:
     """Polish the last linear map of a trained network in place.
 
     Parameters
@@ -45,40 +48,71 @@ def polish(
     net
         The network; its `readout` is polished.
     train_set, validation_set
-        The data. Without a validation set the ridge is the weakest above 0, and the outcome is kept.
+        The data. Without a validation set the ridge is the last but one, and the outcome is kept.
     recipe
         Tells loss, LLRe ratio, batch size and device.
+    ridges
+        To choose from, the strongest first; None: `RIDGES`.
     progress
         As for `Reporter`.
 
     Returns
     -------
     told
-        The ridge chosen (None if none was better than what training left), and the validation loss before
-        and after, if there is a set.
+        What was chosen (None if nothing was better than what training left): `inputs`, "samples" where the
+        samples alone, without the learned features, do best, else "all"; `ridge`; and the validation loss
+        before and after, if there is a set.
     """
+    ridges = RIDGES if ridges is None else ridges
     net.eval()
     problem = _Problem(net, recipe)
     start = read_parameters(net.readout)
-    root = problem.curvature_root(start, train_set)
-    u = root @ start  # (p, K): the coordinates in which the loss is round
+    curvature = problem.curvature(start, train_set)
     if validation_set is None:
-        write_parameters(net.readout, solve_triangular(root, problem.optimum(train_set, root, u, RIDGES[-2])))
-        return {"ridge": RIDGES[-2]}
-    before = best_loss = problem.loss(start, validation_set)[0]
-    best, chosen = start, None
-    with Reporter("polishing", len(RIDGES), progress) as reporter:
-        for ridge in RIDGES:
-            u = problem.optimum(train_set, root, u, ridge)
-            parameters = solve_triangular(root, u)
-            loss = problem.loss(parameters, validation_set)[0]
-            reporter.advance(f"ridge {ridge:g} · validation {loss:.4g}")
-            if loss < best_loss:
-                best, best_loss, chosen = parameters, loss, ridge
-            elif chosen is not None and ridge < chosen:
-                break  # weaker ridges fit noise
-    write_parameters(net.readout, best)
-    return {"ridge": chosen, "validation_loss_before": before, "validation_loss": best_loss}
+        path = _Path(problem, train_set, curvature, start, 0)
+        write_parameters(net.readout, path.optimum(ridges[-2]))
+        return {"ridge": ridges[-2]}
+    before = problem.loss(start, validation_set)[0]
+    best = _Choice(start, None, None, before)
+    # Where the evidence is linear in the samples, features that were learned only add noise.
+    inputs = ({"samples": len(start) - 1 - net.skipped} if net.skipped else {}) | {"all": 0}
+    with Reporter("polishing", len(inputs) * len(ridges), progress) as reporter:
+        for name, left_out in inputs.items():
+            path = _Path(problem, train_set, curvature, start, left_out)
+            best_here = np.inf
+            for ridge in ridges:
+                parameters = path.optimum(ridge)
+                loss = problem.loss(parameters, validation_set)[0]
+                reporter.advance(f"{name} · ridge {ridge:g} · validation {loss:.4g}")
+                best = min(best, _Choice(parameters, name, ridge, loss), key=lambda choice: choice.loss)
+                if loss > best_here:
+                    break  # weaker ridges fit noise
+                best_here = loss
+    write_parameters(net.readout, best.parameters)
+    return {
+        "inputs": best.inputs,
+        "ridge": best.ridge,
+        "validation_loss_before": before,
+        "validation_loss": best.loss,
+    }
+
+
+def room() -> int:
+    """Return how many bytes of features are kept between passes; beyond it, the network runs again."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not every system tells
+        memory = 4 * 2**30
+    return min(memory // 8, 4 * 2**30)
+
+
+class _Choice(NamedTuple):
+    """A last layer (p, K), how it was found (None: by training), and its validation loss."""
+
+    parameters: np.ndarray
+    inputs: str | None
+    ridge: float | None
+    loss: float
 
 
 def read_parameters(layer: nn.Linear) -> np.ndarray:
@@ -95,13 +129,21 @@ def write_parameters(layer: nn.Linear, parameters: np.ndarray) -> None:
 
 
 class _Batch(NamedTuple):
-    """Features of a batch: scores are series @ parameters, multiplet logits are windows @ parameters."""
+    """Features of a batch: scores are series @ parameters, multiplet logits are windows @ parameters.
 
-    series: Tensor  # (B, T, p)
-    windows: Tensor | None  # (B, W, M, p)
+    Either is None where it has no share in the loss.
+    """
+
+    series: Tensor | None  # (B, T, p)
+    windows: Tensor | None  # (B, W, M, p), one after the other: those between tell little more
     y: Tensor  # (B,)
     lengths: Tensor | None  # (B,), None if all are equal
     weight: Tensor  # (B,), adding up to 1 over the batches
+
+    @property
+    def bytes(self) -> int:
+        """Size of the features."""
+        return sum(part.nbytes for part in (self.series, self.windows) if part is not None)
 
 
 class _Problem:
@@ -109,57 +151,69 @@ class _Problem:
 
     def __init__(self, net: Integrator, recipe: Recipe) -> None:
         self.net, self.recipe = net, recipe
-
-    def optimum(self, data: Examples, root: np.ndarray, u: np.ndarray, ridge: float) -> np.ndarray:
-        """Return the minimiser of loss + ridge/2 · |weights|² in round coordinates, starting at u (p, K)."""
-        penalised = np.ones((len(root), 1))
-        penalised[-1] = 0  # the bias is free
-
-        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            parameters = solve_triangular(root, flat.reshape(u.shape))
-            loss, gradient = self.loss(parameters, data)
-            loss += 0.5 * ridge * float((penalised * parameters**2).sum())
-            gradient = gradient + ridge * penalised * parameters
-            return loss, solve_triangular(root, gradient, trans="T").ravel()
-
-        options = {"maxfun": PASSES, "ftol": TOLERANCE, "gtol": 0.0}
-        found = minimize(objective, u.ravel(), jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(found.x).reshape(u.shape)
+        self._kept: dict[int, list[_Batch]] = {}  # by the identity of the data
+        self._room = room()
 
     def loss(self, parameters: np.ndarray, data: Examples) -> tuple[float, np.ndarray]:
-        """Return the loss over all data, as in training, and its gradient (p, K)."""
+        """Return the loss over all data and its gradient (f, K).
+
+        As in training, but for the windows: each sample is in one of them.
+
+        `parameters` (f, K) may be the last f only: the others are 0 then.
+        """
         ratio, total = self.recipe.llre_ratio, 0.0
-        matrix = torch.from_numpy(parameters).float().to(self.recipe.device).requires_grad_()
-        gradient = torch.zeros(parameters.shape, dtype=torch.float64)
+        # Class by class in memory: a few classes against many rows are three times faster so.
+        weights = torch.from_numpy(np.ascontiguousarray(parameters.T)).float().to(self.recipe.device)
+        weights.requires_grad_()  # (K, f)
+        gradient = torch.zeros(weights.shape, dtype=torch.float64)
         for batch in self._batches(data):
-            loss = torch.zeros((), device=matrix.device)
+            loss = torch.zeros((), device=weights.device)
             known = batch.y, batch.lengths, batch.weight
-            if ratio > 0:
-                loss = ratio * LOSSES[self.recipe.loss](batch.series @ matrix, *known)
+            if batch.series is not None:
+                loss = ratio * LOSSES[self.recipe.loss](_map(batch.series, weights), *known)
             if batch.windows is not None:
-                loss = loss + (1 - ratio) * multiplet_cross_entropy(batch.windows @ matrix, *known)
-            (part,) = torch.autograd.grad(loss, matrix)
+                loss = loss + (1 - ratio) * multiplet_cross_entropy(
+                    _map(batch.windows, weights), *known, stride=batch.windows.shape[2]
+                )
+            (part,) = torch.autograd.grad(loss, weights)
             total += loss.item()
             gradient += part.double().cpu()
-        return total, gradient.numpy()
+        return total, gradient.numpy().T
 
     @torch.no_grad()
-    def curvature_root(self, parameters: np.ndarray, data: Examples) -> np.ndarray:
-        """Return the upper triangular R (p, p), RᵀR being about the loss's curvature at `parameters`."""
+    def curvature(self, parameters: np.ndarray, data: Examples) -> np.ndarray:
+        """Return about the curvature (p, p) of the loss at `parameters`, the same for every class."""
         ratio = self.recipe.llre_ratio
         matrix = torch.from_numpy(parameters).float().to(self.recipe.device)
         curvature = torch.zeros(len(matrix), len(matrix), dtype=torch.float64)
         for batch in self._batches(data):
-            inside = inside_steps(batch.series, batch.lengths)
-            curvature += ratio * _curvature(batch.series, matrix, inside, batch.weight)
+            if batch.series is not None:
+                inside = inside_steps(batch.series, batch.lengths)
+                curvature += ratio * _curvature(batch.series, matrix, inside, batch.weight)
             if batch.windows is not None:
-                inside = inside_windows(batch.windows, batch.lengths)
+                inside = inside_windows(batch.windows, batch.lengths, stride=batch.windows.shape[2])
                 curvature += (1 - ratio) * _curvature(batch.windows, matrix, inside, batch.weight)
-        # A floor, so that directions without curvature yet stay solvable.
-        curvature += 1e-6 * curvature.diagonal().mean() * torch.eye(len(curvature), dtype=torch.float64)
-        return np.asarray(cholesky(curvature.numpy()))
+        # A floor, so that directions without curvature yet stay solvable; one above what rounding leaves.
+        own = curvature.diagonal()
+        own += 1e-5 * own + 1e-6 * own.mean()
+        return curvature.numpy()
 
     def _batches(self, data: Examples) -> Iterator[_Batch]:
+        """Yield the features batch by batch, from memory where they were small enough to be kept."""
+        kept = self._kept.get(id(data))
+        if kept is not None:
+            yield from kept
+            return
+        kept, size = [], sum(batch.bytes for batches in self._kept.values() for batch in batches)
+        for batch in self._computed(data):
+            size += batch.bytes
+            if size <= self._room:
+                kept.append(batch)
+            yield batch
+        if size <= self._room:
+            self._kept[id(data)] = kept
+
+    def _computed(self, data: Examples) -> Iterator[_Batch]:
         device = self.recipe.device
         weights = (data.weights() / len(data)).astype(np.float32)
         with _features_for_logits(self.net.readout):
@@ -169,13 +223,56 @@ class _Problem:
                 equal = bool((lengths == x.shape[1]).all())
                 with torch.no_grad():
                     series, windows = self.net(torch.from_numpy(x).to(device), self.recipe.llre_ratio < 1)
+                if windows is not None:
+                    windows = windows[:, :: windows.shape[2]].contiguous()
                 yield _Batch(
-                    series,
+                    series if self.recipe.llre_ratio > 0 else None,
                     windows,
                     torch.from_numpy(data.y[rows]).to(device),
                     None if equal else torch.from_numpy(lengths).to(device),
                     torch.from_numpy(weights[rows]).to(device),
                 )
+
+
+class _Path:
+    """Optima of loss + ridge/2 · |weights|², each found from the one before.
+
+    Parameters
+    ----------
+    problem, data
+        The loss, and the series to fit.
+    curvature
+        (p, p) of the loss, which gives the coordinates in which it is round.
+    start
+        (p, K) parameters to start from.
+    left_out
+        How many parameters, the first ones, are 0 and not fitted.
+    """
+
+    def __init__(
+        self, problem: _Problem, data: Examples, curvature: np.ndarray, start: np.ndarray, left_out: int
+    ) -> None:
+        self.problem, self.data, self.left_out = problem, data, left_out
+        self.root = cholesky(curvature[left_out:, left_out:])  # (f, f), upper triangular
+        self.u = self.root @ start[left_out:]  # (f, K)
+        self.penalised = np.ones((len(self.root), 1))
+        self.penalised[-1] = 0  # the bias is free of it
+
+    def optimum(self, ridge: float) -> np.ndarray:
+        """Return the parameters (p, K) of least loss with this ridge."""
+        shape = self.u.shape
+
+        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            fitted = solve_triangular(self.root, flat.reshape(shape))
+            loss, gradient = self.problem.loss(fitted, self.data)
+            loss += 0.5 * ridge * float((self.penalised * fitted**2).sum())
+            gradient = gradient + ridge * self.penalised * fitted
+            return loss, solve_triangular(self.root, gradient, trans="T").ravel()
+
+        options = {"maxfun": PASSES, "ftol": TOLERANCE, "gtol": 0.0}
+        found = minimize(objective, self.u.ravel(), jac=True, method="L-BFGS-B", options=options)
+        self.u = np.asarray(found.x).reshape(shape)
+        return np.pad(solve_triangular(self.root, self.u), ((self.left_out, 0), (0, 0)))
 
 
 @contextmanager
@@ -190,6 +287,11 @@ def _features_for_logits(layer: nn.Linear) -> Iterator[None]:
         yield
     finally:
         handle.remove()
+
+
+def _map(features: Tensor, weights: Tensor) -> Tensor:
+    """Return the map (..., K) of the last f features (..., p) by weights (K, f)."""
+    return F.linear(features[..., features.shape[-1] - weights.shape[1] :], weights)
 
 
 def _curvature(rows: Tensor, matrix: Tensor, inside: Tensor | None, weight: Tensor) -> Tensor:

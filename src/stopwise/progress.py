@@ -38,7 +38,8 @@ class Reporter:
         terminal = sys.stderr.isatty()
         self._title, self._total, self._done = title, total, 0
         self._lines = show is True and not terminal
-        self._spoken, self._unsaid = time.monotonic(), ""
+        self._started = self._spoken = time.monotonic()
+        self._unsaid, self._skipped = "", 0
         self._bar = None
         if show and terminal:
             columns = ("[bold]{task.description}", "[dim]{task.fields[note]}")
@@ -61,15 +62,31 @@ class Reporter:
         elif kind is None and self._unsaid:  # the work ended before its last step
             self._say(self._unsaid)
 
+    def skip(self, steps: int) -> None:
+        """Say that `steps` were done before this work began: they tell nothing of its speed."""
+        self._skipped += steps
+        self._done += steps
+        if self._bar:
+            self._bar.update(self._task, completed=self._done)
+
     def advance(self, note: str = "", steps: int = 1) -> None:
         """Say that `steps` more are done; `note` tells the newest figures."""
         self._done += steps
         if self._bar:
             self._bar.update(self._task, advance=steps, note=note)
-        if self._lines and steps:
-            self._unsaid = f"{self._title}: {self._done}/{self._total} {note}".rstrip()
+        if self._lines:
+            self._unsaid = f"{self._title}: {self._done}/{self._total} {self._left()}{note}".rstrip()
             if self._done >= self._total or time.monotonic() - self._spoken >= LINE_SECONDS:
                 self._say(self._unsaid)
+
+    def _left(self) -> str:
+        """Return the time left, where enough of it is left to want to know."""
+        done = self._done - self._skipped
+        seconds = (time.monotonic() - self._started) / max(done, 1) * (self._total - self._done)
+        if seconds < LINE_SECONDS:
+            return ""
+        minutes = round(seconds / 60)
+        return f"({minutes} min left) " if minutes else f"({seconds:.0f} s left) "
 
     def _say(self, line: str) -> None:
         self._spoken, self._unsaid = time.monotonic(), ""

@@ -110,6 +110,24 @@ class Examples:
         counts = np.bincount(self.y, minlength=self.classes)
         return len(self.y) / (np.count_nonzero(counts) * counts[self.y])
 
+    def sample(self, n: int, seed: int) -> Examples:
+        """Return at most n of the series, drawn at random."""
+        if n >= len(self):
+            return self
+        rows = np.sort(np.random.default_rng([seed, n]).permutation(len(self))[:n])
+        return Examples(_Rows(self.read, rows), self.y[rows], self.classes)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Read some rows of what another reads; picklable, so that processes can share it."""
+
+    read: Reader
+    rows: np.ndarray
+
+    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.read(self.rows[rows])
+
 
 def _check_device(device: Any) -> str:
     try:

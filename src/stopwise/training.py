@@ -19,10 +19,8 @@ from stopwise import snapshot
 from stopwise.llr import LOSSES, multiplet_cross_entropy
 from stopwise.nets import Integrator
 from stopwise.progress import Reporter
-from stopwise.recipe import RECIPE_FIELDS, Examples, Recipe
+from stopwise.recipe import Examples, Recipe
 from stopwise.storage import StorageError
-
-__all__ = ["RECIPE_FIELDS", "Examples", "Recipe", "train"]
 
 
 def train(
@@ -33,6 +31,7 @@ def train(
     *,
     checkpoint: Path | None = None,
     progress: bool | str = False,
+    title: str = "training",
 ) -> list[dict[str, float]]:
     """Train a network in place; it ends with the weights of the best validation loss.
 
@@ -46,7 +45,7 @@ def train(
         How to train.
     checkpoint
         A file that holds the state after each epoch. If it is there, training goes on from it.
-    progress
+    progress, title
         As for `Reporter`.
 
     Returns
@@ -54,7 +53,7 @@ def train(
     history
         For each epoch: epoch, train_loss, validation_loss (if there is a set), learning_rate.
     """
-    run = _Run(train_set, validation_set, recipe, checkpoint, progress)
+    run = _Run(train_set, validation_set, recipe, checkpoint, progress, title)
     if recipe.devices == 1:
         history = run.execute(net.to(recipe.device), None)
     else:
@@ -112,9 +111,10 @@ class _Run:
         recipe: Recipe,
         checkpoint: Path | None,
         progress: bool | str,
+        title: str,
     ) -> None:
         self.train_set, self.validation_set, self.recipe = train_set, validation_set, recipe
-        self.checkpoint, self.progress = checkpoint, progress
+        self.checkpoint, self.progress, self.title = checkpoint, progress, title
         self.best: dict[str, Tensor] | None = None
         self.history: list[dict[str, float]] = []
 
@@ -135,9 +135,9 @@ class _Run:
             self.model, self.optimizer = fabric.setup(self.net, self.optimizer)
         with (
             torch.random.fork_rng([self.device] if self.device.type == "cuda" else []),
-            Reporter("training", recipe.max_epochs, self.progress if self.rank == 0 else False) as reporter,
+            Reporter(self.title, recipe.max_epochs, self.progress if self.rank == 0 else False) as reporter,
         ):
-            reporter.advance(steps=len(self.history))
+            reporter.skip(len(self.history))
             while len(self.history) < recipe.max_epochs and not self._is_over():
                 self._epoch(len(self.history) + 1)
                 reporter.advance(_note(self.history[-1]))
@@ -223,6 +223,11 @@ class _Run:
         evidence = model(torch.from_numpy(x).to(device), multiplets=ratio < 1)
         loss = ratio * LOSSES[self.recipe.loss](evidence.scores, y, inside, weight)
         if ratio < 1:
+            if evidence.multiplets is None:
+                raise TypeError(
+                    f"`llre_ratio`={ratio:g} needs the multiplets' logits, and {type(self.net).__name__} "
+                    "gives none: set llre_ratio=1.0."
+                )
             loss = loss + (1 - ratio) * multiplet_cross_entropy(evidence.multiplets, y, inside, weight)
         return loss
 

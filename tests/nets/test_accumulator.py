@@ -32,7 +32,9 @@ def window_features(w, x):
     total = w["body.bias"][present - 1].copy()
     for lag in range(present):
         total += w["body.lags"][lag] @ x[len(x) - 1 - lag]
-    return np.maximum(total, 0)
+    products = len(total) - H
+    rectified, left, right = np.split(total, [H - products, H])
+    return np.concatenate([np.maximum(rectified, 0), left * right])
 
 
 def lstm_features(w, x, squash):
@@ -65,12 +67,13 @@ def sums(net, x, features):
     return np.array(scores)
 
 
+@pytest.mark.parametrize("products", [0, 2, H])
 @pytest.mark.parametrize("skip", [True, False])
 @pytest.mark.parametrize("multiplets", [True, False])
 @pytest.mark.parametrize("steps", [1, 3, T])
 @pytest.mark.parametrize("window", [1, 2, 4])
-def test_window_scores_are_a_loop_over_steps_and_windows(window, steps, multiplets, skip):
-    net, x = made(window=window, skip=skip), series(steps=steps)
+def test_window_scores_are_a_loop_over_steps_and_windows(window, steps, multiplets, skip, products):
+    net, x = made(window=window, skip=skip, products=products), series(steps=steps)
     with torch.no_grad():
         scores = net(x, multiplets).scores.numpy()
     for i in range(2):

@@ -1,22 +1,37 @@
 """Series to learn from and to measure against.
 
-Worlds whose log-likelihood ratios are known exactly (`gaussian`, `GaussianSeries`, `autoregressive`), so
-that estimates can be held against the truth; series of one's own from files (`read`, `write`); and real data
-sets with their official split (`load`). Everything here is numpy; nothing is ever downloaded or unpickled.
+Worlds whose log-likelihood ratios are known exactly (`gaussian`, `GaussianSeries`, `autoregressive`,
+`hidden_markov`), so that estimates can be held against the truth; series of one's own from files (`read`,
+`write`); and real data sets with their official split (`load`). Everything here is numpy; nothing is ever
+downloaded or unpickled.
 """
+
+from collections.abc import Callable
+
+import numpy as np
 
 from stopwise.datasets.autoregressive import autoregressive, transition_matrices
 from stopwise.datasets.files import read, write
 from stopwise.datasets.gaussian import GaussianSeries, gaussian
+from stopwise.datasets.hidden_markov import hidden_markov
 from stopwise.datasets.labelled import LabelledSeries
 from stopwise.datasets.registry import Split, load
 
+# Worlds with exact scores, by name: each takes a number of series, its own arguments, and a seed.
+WORLDS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]] = {
+    "gaussian": gaussian,
+    "autoregressive": autoregressive,
+    "hidden_markov": hidden_markov,
+}
+
 __all__ = [
+    "WORLDS",
     "GaussianSeries",
     "LabelledSeries",
     "Split",
     "autoregressive",
     "gaussian",
+    "hidden_markov",
     "load",
     "read",
     "transition_matrices",

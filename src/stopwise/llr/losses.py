@@ -57,7 +57,11 @@ def lllr(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tenso
 
 
 def multiplet_cross_entropy(
-    logits: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tensor | None = None
+    logits: Tensor,
+    y: Tensor,
+    lengths: Tensor | None = None,
+    weight: Tensor | None = None,
+    stride: int = 1,
 ) -> Tensor:
     """Cross-entropy of every prefix of every window (every *multiplet*) against the label.
 
@@ -68,6 +72,8 @@ def multiplet_cross_entropy(
     y, lengths, weight
         As for `lsel`. A window counts if it lies inside its series; a series shorter than one window
         counts with the prefixes it has.
+    stride
+        Steps from the start of one window to the next, where some were left out.
 
     Examples
     --------
@@ -75,7 +81,7 @@ def multiplet_cross_entropy(
     >>> multiplet_cross_entropy(torch.zeros(1, 4, 2, 2), torch.tensor([1]))
     tensor(0.6931)
     """
-    inside = inside_windows(logits, lengths)
+    inside = inside_windows(logits, lengths, stride)
     losses = _cross_entropy(_cleared(logits, inside), y)  # (B, W, M)
     return _mean(losses, inside, y, logits.shape[-1], weight)
 
@@ -100,12 +106,15 @@ def inside_steps(scores: Tensor, lengths: Tensor | None) -> Tensor | None:
     return torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
 
 
-def inside_windows(logits: Tensor, lengths: Tensor | None) -> Tensor | None:
-    """Return the mask (B, W, M) of the multiplets inside each series; None when all are."""
+def inside_windows(logits: Tensor, lengths: Tensor | None, stride: int = 1) -> Tensor | None:
+    """Return the mask (B, W, M) of the multiplets inside each series; None when all are.
+
+    `stride` is the number of steps from the start of one window to the next.
+    """
     if lengths is None:
         return None
     windows, samples = logits.shape[1:3]
-    start = torch.arange(windows, device=logits.device)[None, :, None]  # (1, W, 1)
+    start = stride * torch.arange(windows, device=logits.device)[None, :, None]  # (1, W, 1)
     position = torch.arange(samples, device=logits.device)
     length = lengths[:, None, None]  # (B, 1, 1)
     return (start <= (length - samples).clamp(min=0)) & (start + position < length)

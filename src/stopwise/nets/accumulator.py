@@ -21,24 +21,42 @@ class WindowBody(nn.Module):
     """Features of the last M samples: one hidden layer, the same at every step.
 
     Where fewer than M samples have come, the missing ones count nothing and a bias of its own says so.
+
+    Parameters
+    ----------
+    features, hidden, window
+        D, H and M.
+    products
+        How many of the H features are products of two linear maps, the others being rectified maps. The
+        evidence between Gaussian processes is quadratic in the samples: products say it exactly, and go on
+        saying it where no training sample was.
     """
 
-    def __init__(self, features: int, hidden: int, window: int) -> None:
+    def __init__(self, features: int, hidden: int, window: int, products: int) -> None:
         super().__init__()
-        self.window = window
-        self.lags = nn.Parameter(torch.empty(window, hidden, features))  # lags[j] reads x_{s-j}
+        self.window, self.products = window, products
+        maps = hidden + products
+        self.lags = nn.Parameter(torch.empty(window, maps, features))  # lags[j] reads x_{s-j}
         nn.init.normal_(self.lags, std=(2 / (features * window)) ** 0.5)
-        self.bias = nn.Parameter(torch.zeros(window, hidden))  # bias[j]: j+1 samples are there
+        self.bias = nn.Parameter(torch.zeros(window, maps))  # bias[j]: j+1 samples are there
+
+    def _units(self, maps: Tensor) -> Tensor:
+        """Return the features (..., H) of the linear maps (..., H + products)."""
+        if not self.products:
+            return torch.relu(maps)
+        rest = maps.shape[-1] - 2 * self.products
+        rectified, left, right = maps.split([rest, self.products, self.products], dim=-1)
+        return torch.cat([torch.relu(rectified), left * right], dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the features (B, T, H) of the newest samples at each step of x (B, T, D)."""
         steps = x.shape[1]
         there = torch.arange(steps, device=x.device).clamp(max=self.window - 1)
         if self.window == 1:
-            return torch.relu(F.linear(x, self.lags[0], self.bias[0]))
+            return self._units(F.linear(x, self.lags[0], self.bias[0]))
         kernel = self.lags.flip(0).permute(1, 2, 0)  # (H, D, M)
         summed = F.conv1d(F.pad(x.transpose(1, 2), (self.window - 1, 0)), kernel)  # (B, H, T)
-        return torch.relu(summed.transpose(1, 2) + self.bias[there])
+        return self._units(summed.transpose(1, 2) + self.bias[there])
 
     def multiplets(self, x: Tensor) -> Tensor:
         """Return the features (B, W, M, H) of windows that start afresh: nothing before them counts."""
@@ -49,7 +67,7 @@ class WindowBody(nn.Module):
             sum(lagged[j, :, m - j : m - j + windows] for j in range(m + 1)) + self.bias[m]
             for m in range(samples)
         ]
-        return torch.relu(torch.stack(states, dim=2))
+        return self._units(torch.stack(states, dim=2))
 
 
 class LSTMBody(nn.Module):
@@ -99,6 +117,9 @@ class Accumulator(Integrator):
         "tanh" or "b2bsqrt", of the LSTM.
     skip
         Give the head the sample x_s beside the features: linear evidence then needs no learning of φ.
+    products
+        How many of the features of body="window" are products of two linear maps, the others being
+        rectified maps; None: half of them.
     layer_norm
         Normalise the features.
     dropout
@@ -123,6 +144,7 @@ class Accumulator(Integrator):
         hidden: int = 64,
         activation: str = "tanh",
         skip: bool = True,
+        products: int | None = None,
         layer_norm: bool = False,
         dropout: float = 0.0,
     ) -> None:
@@ -133,9 +155,10 @@ class Accumulator(Integrator):
         check_real("dropout", dropout, 0, 1, open_high=True)
         if body == "lstm" and window is not None:
             raise ValueError(f"`window` goes with body='window'; got window={window!r} with body='lstm'.")
+        products = hidden // 2 if products is None else check_integer("products", products, 0, hidden)
         window = order + 1 if window is None else check_integer("window", window, 1, order + 1)
         self.body: WindowBody | LSTMBody = (
-            WindowBody(features, hidden, window)
+            WindowBody(features, hidden, window, products)
             if body == "window"
             else LSTMBody(features, hidden, activation)
         )
@@ -150,6 +173,11 @@ class Accumulator(Integrator):
     def readout(self) -> nn.Linear:
         """The last layer."""
         return self.head
+
+    @property
+    def skipped(self) -> int:
+        """How many inputs of the last layer, its last ones, are the sample itself."""
+        return self.features if self.skip else 0
 
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
         """Return the evidence in standardised series x (B, T, D)."""

@@ -20,7 +20,8 @@ class Evidence(NamedTuple):
     scores
         (B, T, K): differences are log-likelihood ratios after 1..T samples.
     multiplets
-        (B, W, M, K) logits of every prefix of every window, or None when nobody asked.
+        (B, W, M, K) logits of every prefix of every window, or None when nobody asked (or where a network
+        has none: it then learns with llre_ratio=1 only).
     """
 
     scores: Tensor
@@ -71,8 +72,13 @@ class Integrator(nn.Module, ABC):
         """The last layer, in which the scores are linear: what polishing works on."""
         raise TypeError(  # an AttributeError would be hidden by nn.Module
             f"{type(self).__name__} names no `readout`, the nn.Linear that gives its logits; polishing "
-            "needs it."
+            "needs it. Name it, or set polish=False."
         )
+
+    @property
+    def skipped(self) -> int:
+        """How many inputs of the last layer, its last ones, are the sample itself."""
+        return 0
 
     @abstractmethod
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:

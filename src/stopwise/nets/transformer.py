@@ -41,7 +41,10 @@ class Block(nn.Module):
         """Mix tokens (R, L, D) and return them."""
         q, k, v = split_heads(self.qkv(self.norm1(tokens)), self.heads)  # (R, h, L, d) each
         mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)  # (R, L, h·d)
-        tokens = tokens + self.out(self.dropout(mixed))
+        return self.feed(tokens + self.out(self.dropout(mixed)))
+
+    def feed(self, tokens: Tensor) -> Tensor:
+        """Return tokens (..., D) plus their feed-forward."""
         return tokens + self.contract(self.dropout(torch.relu(self.expand(self.norm2(tokens)))))
 
 
@@ -124,7 +127,7 @@ class Tandemformer(WindowIntegrator):
         steps = x.shape[1]
         samples = min(steps, self.order + 1)
         every = range(1, samples + 1)
-        pool = self._narrow(x, samples) if self._is_narrow else self._wide(x, samples)
+        pool = self._form(x, samples)
         if multiplets:
             logits = self.head(pool(0, steps - samples + 1, every))  # (B, W, M, K)
             first, full = logits[:, 0], logits[:, 1:, -1]
@@ -140,16 +143,23 @@ class Tandemformer(WindowIntegrator):
         both = self.head(pool(1, steps - samples + 1, range(samples - 1, samples + 1)))  # (B, W-1, 2, K)
         return WindowLogits(first, both[:, :, 1], both[:, :, 0])
 
-    @property
-    def _is_narrow(self) -> bool:
-        """Whether all that is D wide is linear, so that the tokens of each prefix need not exist."""
-        return len(self.blocks) == 1 and not self.layer_norm and self.token is None
+    def _form(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
+        """Return the cheapest exact way to encode the prefixes of windows of x (B, T, D)."""
+        if len(self.blocks) == 1 and self.token is not None:
+            return self._single(x, samples)
+        # Without normalisation all that is D wide is linear: the tokens of each prefix need not exist.
+        if len(self.blocks) == 1:
+            return self._shared(x, samples) if self.layer_norm else self._narrow(x, samples)
+        return self._wide(x, samples)
+
+    def _windows(self, x: Tensor, samples: int) -> Tensor:
+        """Return the samples of all windows with their places, (B, W, M, D)."""
+        windows = x.unfold(1, samples, 1).transpose(2, 3)  # a view
+        return windows if self.places is None else windows + self.places[:samples]
 
     def _wide(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
         """Encode one prefix length at a time with D-wide tokens."""
-        windows = x.unfold(1, samples, 1).transpose(2, 3)  # (B, W, M, D), a view
-        if self.places is not None:
-            windows = windows + self.places[:samples]
+        windows = self._windows(x, samples)
 
         def pool(start: int, stop: int, lengths: range) -> Tensor:
             chosen = windows[:, start:stop]
@@ -169,6 +179,49 @@ class Tandemformer(WindowIntegrator):
         if self.token is not None:
             return tokens[:, 0]
         return tokens.sum(1) / (self.order + 1 if self.pooling == "nsp" else length)
+
+    def _single(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
+        """Follow the learned token alone: with one block, nobody reads what the others become."""
+        block: Block = self.blocks[0]  # type: ignore[assignment]
+        windows = self._windows(x, samples)
+
+        def pool(start: int, stop: int, lengths: range) -> Tensor:
+            chosen = windows[:, start:stop]
+            rows = chosen.reshape(-1, samples, x.shape[2])  # (B·W, M, D)
+            tokens = torch.cat([self.token.expand(len(rows), 1, -1), rows], dim=1)  # type: ignore[union-attr]
+            q, k, v = split_heads(block.qkv(block.norm1(tokens)), block.heads)
+            mixed = [
+                F.scaled_dot_product_attention(q[:, :, :1], k[:, :, : i + 1], v[:, :, : i + 1])
+                for i in lengths
+            ]
+            heads = torch.cat(mixed, dim=2).transpose(1, 2).flatten(2)  # (B·W, lengths, h·d)
+            token = block.feed(self.token + block.out(block.dropout(heads)))
+            return self.read(token).view(*chosen.shape[:2], len(lengths), -1)
+
+        return pool
+
+    def _shared(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
+        """Project the samples once for all prefixes; the sum over tokens goes before the last map."""
+        block: Block = self.blocks[0]  # type: ignore[assignment]
+        windows = self._windows(x, samples)
+
+        def pool(start: int, stop: int, lengths: range) -> Tensor:
+            chosen = windows[:, start:stop]
+            rows = chosen.reshape(-1, samples, x.shape[2])  # (B·W, M, D)
+            qkv = split_heads(block.qkv(block.norm1(rows)), block.heads)
+
+            def encode(length: int) -> Tensor:
+                q, k, v = (part[:, :, :length] for part in qkv)
+                mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+                tokens = rows[:, :length] + block.out(block.dropout(mixed))
+                fired = block.dropout(torch.relu(block.expand(block.norm2(tokens)))).sum(1)  # (B·W, ff)
+                summed = tokens.sum(1) + F.linear(fired, block.contract.weight, length * block.contract.bias)
+                return summed / (self.order + 1 if self.pooling == "nsp" else length)
+
+            pooled = torch.stack([encode(length) for length in lengths], dim=1)
+            return self.read(pooled).view(*chosen.shape[:2], len(lengths), -1)
+
+        return pool
 
     def _narrow(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
         """Project the samples once; all that follows is as narrow as heads, units and MLP.

@@ -3,9 +3,10 @@
 Every function returns a matplotlib Figure and leaves pyplot's global state alone; `save` writes it.
 """
 
+from stopwise.plots.conditions import error_conditions
 from stopwise.plots.errors import llr_error_bars
 from stopwise.plots.llr import llr_scatter, llr_trajectories
 from stopwise.plots.sat import sat_curves
 from stopwise.plots.style import save
 
-__all__ = ["llr_error_bars", "llr_scatter", "llr_trajectories", "sat_curves", "save"]
+__all__ = ["error_conditions", "llr_error_bars", "llr_scatter", "llr_trajectories", "sat_curves", "save"]

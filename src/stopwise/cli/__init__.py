@@ -1,0 +1,20 @@
+"""The commands, one file each: `stopwise demo | train | evaluate | reproduce | bench`."""
+
+from __future__ import annotations
+
+import os
+
+from stopwise.cli import bench, demo, evaluate, reproduce, train  # noqa: F401 - each adds its command
+from stopwise.cli.common import app, fail
+
+
+def main() -> None:
+    """Run the command line; what a user did wrong is one line, not a traceback."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        fail("interrupted", 130)
+    except (ValueError, TypeError, OSError, FloatingPointError, ImportError) as error:
+        if os.environ.get("STOPWISE_DEBUG"):
+            raise
+        fail(str(error), 2)

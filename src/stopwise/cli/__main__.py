@@ -1,0 +1,5 @@
+"""`python -m stopwise.cli`."""
+
+from stopwise.cli import main
+
+main()

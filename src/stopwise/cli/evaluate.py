@@ -1,0 +1,70 @@
+"""`stopwise evaluate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labelled
+
+
+@app.command()
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="Folder of a trained model.")],
+    data: Data,
+    threshold: Annotated[
+        list[float] | None,
+        typer.Option(help="SPRT thresholds to show beside the model's own rule; repeatable."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the speed-accuracy curve here (PNG and SVG).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a trained model on labelled series: error, hitting time, speed-accuracy tradeoff."""
+    from stopwise import plots
+    from stopwise.estimator import load
+    from stopwise.metrics import ausat, sat_curve, summarize
+    from stopwise.rules import SPRT, Rule
+    from stopwise.series import Series
+
+    clf, series = load(model), read_labelled(data)
+    y = class_indices(clf, series)
+    scores, lengths = clf.scores(series.X), Series(series.X).lengths
+    rules: list[Rule] = [clf.rule_, *(SPRT(a) for a in threshold or [2.0, 5.0, 10.0])]
+    rows = [
+        {"rule": repr(rule)} | summarize(rule.decide(scores, lengths), y, len(clf.classes_)) for rule in rules
+    ]
+    curve = sat_curve(scores, y, lengths)
+    if picture is not None:
+        plots.save(plots.sat_curves({clf.model if isinstance(clf.model, str) else "model": curve}), picture)
+    if as_json:
+        print(
+            json.dumps(plain({"n": len(y), "ausat": ausat(curve), "rules": rows}), indent=2, allow_nan=False)
+        )
+        return
+    console.print(_evaluation_table(rows, len(y)))
+    console.print(f"Area under the speed-accuracy curve (AUSAT): {ausat(curve):.4f}")
+    if picture is not None:
+        console.print(f"Picture: {picture}.png", soft_wrap=True)
+
+
+def _evaluation_table(rows: list[dict[str, Any]], n: int) -> Table:
+    table = Table(title=f"{n} series; the first row is the model's own rule")
+    table.add_column("rule", overflow="fold")
+    for name in ("error", "mean\ntime", "forced", "earli-\nness", "harmonic\nmean"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row["rule"],
+            f"{row['error']:.2%}",
+            f"{row['mean_time']:.2f}",
+            f"{row['forced']:.1%}",
+            f"{row['earliness']:.3f}",
+            f"{row['harmonic_mean']:.3f}",
+        )
+    return table

@@ -1,0 +1,38 @@
+"""`stopwise reproduce`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stopwise.cli.common import app, console
+
+FIGURES = ("fig1", "fig2", "fig5", "main", "precision")
+
+
+@app.command()
+def reproduce(
+    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig5, main or precision.")],
+    preset: Annotated[
+        str, typer.Option(help="quick (minutes), medium (an hour or two) or paper (the paper's sizes).")
+    ] = "quick",
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Folder of results and pictures; what is there is not run again."),
+    ] = Path("stopwise-results"),
+    repeats: Annotated[int | None, typer.Option(help="Repeats, if not as the preset says.")] = None,
+    workers: Annotated[int, typer.Option(help="Runs at a time; -1: one a core.")] = -1,
+) -> None:
+    """Reproduce a figure of the paper, or the table of worlds with known LLRs; a stopped run goes on."""
+    from stopwise.experiments.presets import PRESETS
+    from stopwise.validation import check_choice
+
+    check_choice("figure", figure, FIGURES)
+    check_choice("--preset", preset, PRESETS)
+    experiment = import_module(f"stopwise.experiments.{figure}")
+    pictures = experiment.reproduce(preset, out, repeats=repeats, workers=workers, progress=True)
+    console.print("Pictures: " + ", ".join(str(path) for path in pictures), soft_wrap=True)
+    console.print(f"Results: {out / preset}", soft_wrap=True)

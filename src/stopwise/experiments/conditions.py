@@ -1,0 +1,138 @@
+"""The conditions of the Gaussian comparison: what is changed, for which models, how often.
+
+Every run is named by world, model, condition and repeat, and lies in one folder a preset: the figures share
+what they have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stopwise.experiments.models import MODELS, Settings, search, tuned
+from stopwise.experiments.presets import Preset, preset
+from stopwise.experiments.runs import run
+from stopwise.experiments.sweep import Job, Result, sweep
+
+WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
+MAIN = "main"  # no weight decay, no LayerNorm, the usual data, each model's own loss and pooling
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One change to some of the models."""
+
+    name: str
+    changes: Settings = field(default_factory=dict)
+    models: tuple[str, ...] = tuple(MODELS)
+    large: bool = False
+
+
+CONDITIONS = (
+    Condition(MAIN),
+    *(Condition(f"decay-{decay:g}", {"weight_decay": decay}) for decay in WEIGHT_DECAYS[1:]),
+    # The tanh LSTM with either loss is in the main comparison. LLLR is not convex: no polish.
+    Condition("lllr", {"loss": "lllr", "polish": False}, ("B2Bsqrt-TANDEM", "TANDEMformer", "accumulator")),
+    Condition("large", large=True),
+    Condition("gap", {"model_params": {"pooling": "gap"}}, ("TANDEMformer",)),
+    Condition("one-token", {"model_params": {"pooling": "one-token"}}, ("TANDEMformer",)),
+    Condition("norm", {"model_params": {"layer_norm": True}}),
+)
+
+
+def worlds(sizes: Preset) -> dict[str, dict[str, Any]]:
+    """Return the worlds of the two-class comparison by name: offset 2, whose LLRs are large, and 1."""
+    common = {"kind": "gaussian", "dim": sizes.dim, "length": sizes.length}
+    return {"a2": common | {"offset": 2.0}, "a1": common | {"offset": 1.0}}
+
+
+def compare(
+    preset_name: str,
+    folder: Path,
+    conditions: Iterable[Condition],
+    *,
+    world_names: Iterable[str] = ("a2", "a1"),
+    repeats: int | None = None,
+    workers: int = -1,
+    progress: bool = True,
+) -> dict[str, Result]:
+    """Search settings, then run conditions; return the results by name, see `name_of`.
+
+    Parameters
+    ----------
+    preset_name
+        "quick", "medium" or "paper".
+    folder
+        Results go to ``folder/<preset>`` and ``folder/search-<sizes>``.
+    conditions
+        Which of `CONDITIONS`.
+    world_names
+        Which worlds.
+    repeats
+        How many, if not as the preset says.
+    workers, progress
+        As for `sweep`.
+    """
+    sizes = preset(preset_name)
+    chosen = {name: worlds(sizes)[name] for name in world_names}
+    found = search(chosen, sizes, search_folder(folder, sizes), workers=workers, progress=progress)
+    jobs = [
+        job(world, chosen[world], model, condition, repeat, found[world][model], sizes)
+        for repeat in range(repeats or sizes.main_repeats)
+        for condition in conditions
+        for world in chosen
+        for model in condition.models
+        if repeats or repeat < sizes.repeats or condition.name == MAIN
+    ]
+    return sweep(run, jobs, folder / preset_name, title="runs", workers=workers, progress=progress)
+
+
+def search_folder(folder: Path, sizes: Preset) -> Path:
+    """Return where the search lies: presets with the same search share it."""
+    return folder / f"search-{sizes.dim}x{sizes.length}-{sizes.search_train}-{sizes.search_epochs}"
+
+
+def job(
+    world: str,
+    arguments: Mapping[str, Any],
+    model: str,
+    condition: Condition,
+    repeat: int,
+    found: Settings,
+    sizes: Preset,
+) -> Job:
+    """Return one run as a job."""
+    numbers = {
+        "train": sizes.large if condition.large else sizes.train,
+        "validation": sizes.validation,
+        "test": sizes.test,
+    }
+    epochs = sizes.large_epochs if condition.large else sizes.epochs
+    settings = tuned(model, found, max_epochs=epochs, **condition.changes)
+    return Job(
+        name_of(world, model, condition.name, repeat),
+        {"world": dict(arguments), "sizes": numbers, "settings": settings, "repeat": repeat},
+    )
+
+
+def name_of(world: str, model: str, condition: str, repeat: int) -> str:
+    """Return the name of a run.
+
+    Examples
+    --------
+    >>> name_of("a2", "TANDEMformer", "main", 0)
+    'a2_TANDEMformer_main_0'
+    """
+    return f"{world}_{model}_{condition}_{repeat}"
+
+
+def values(results: Mapping[str, Result], world: str, model: str, condition: str, key: str) -> list[float]:
+    """Return a figure of all repeats of one model under one condition; diverged runs are left out."""
+    prefix = f"{world}_{model}_{condition}_"
+    return [
+        result[key]
+        for name, result in results.items()
+        if name.startswith(prefix) and name.removeprefix(prefix).isdigit() and key in result
+    ]

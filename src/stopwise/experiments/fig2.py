@@ -1,0 +1,133 @@
+"""Figure 2: LLR error over weight decay, loss, LayerNorm, data size and pooling, with Tukey–Kramer tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stopwise import plots
+from stopwise.aside import written_aside
+from stopwise.experiments.conditions import CONDITIONS, MAIN, WEIGHT_DECAYS, compare, name_of, values, worlds
+from stopwise.experiments.limits import limits
+from stopwise.experiments.models import BASELINES, MODELS, PROPOSED
+from stopwise.experiments.presets import Preset, preset
+from stopwise.experiments.statistics import SIGNIFICANT, mean_and_sem, p_of_beating
+from stopwise.experiments.sweep import Result
+
+# panel → condition → model → errors of the runs
+Panels = dict[str, dict[str, dict[str, list[float]]]]
+ROWS = {"a2": "a = 2", "a1": "a = 1"}
+TANH = "tanh LSTM"
+PAPERS = ("B2Bsqrt-TANDEM", "TANDEMformer")
+
+
+def reproduce(
+    name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
+) -> list[Path]:
+    """Run what is missing of all conditions, test, and draw; the table goes to ``fig2-<preset>.json``."""
+    sizes = preset(name)
+    results = compare(name, folder, CONDITIONS, repeats=repeats, workers=workers, progress=progress)
+    found = limits(worlds(sizes), sizes, folder / name, workers=workers, progress=progress)
+    least = {world: found[world]["longest"] for world in ROWS}
+    cells = {world: _cells(results, world, sizes) for world in ROWS}
+    tests = {world: _tests(cells[world]) for world in ROWS}
+    _write(folder / f"fig2-{name}.json", cells, tests, least)
+    figure = plots.error_conditions(
+        {ROWS[world]: cells[world] for world in ROWS},
+        starred={ROWS[world]: _starred(tests[world]) for world in ROWS},
+        limits={ROWS[world]: least[world] for world in ROWS},
+        trivial={ROWS[world]: _trivial(results, world) for world in ROWS},
+        title="LLR error: shaded where B2Bsqrt-TANDEM, TANDEMformer or NSP beats every baseline, p < 0.001",
+    )
+    return [plots.save(figure, folder / f"fig2-{name}")[0]]
+
+
+def _cells(results: Mapping[str, Result], world: str, sizes: Preset) -> Panels:
+    """Return panel → condition → model → errors."""
+
+    def of(condition: str, models: Any = MODELS) -> dict[str, list[float]]:
+        return {model: values(results, world, model, condition, "llr_error") for model in models}
+
+    main = of(MAIN)
+    proposed = {model: main[model] for model in PROPOSED}
+    decays = {f"{decay:g}": of(f"decay-{decay:g}") if decay else main for decay in WEIGHT_DECAYS}
+    return {
+        "weight decay": decays,
+        "loss": {
+            "LSEL": {TANH: main["Oblivion-LSEL"]} | proposed,
+            "LLLR": {TANH: main["TANDEM-LLLR"]} | of("lllr", PROPOSED),
+        },
+        "LayerNorm": {"off": main, "on": of("norm")},
+        "training series": {f"{sizes.train:,}": main, f"{sizes.large:,}": of("large")},
+        "pooling": {
+            "NSP": {"TANDEMformer": main["TANDEMformer"]},
+            "GAP": of("gap", ["TANDEMformer"]),
+            "token": of("one-token", ["TANDEMformer"]),
+        },
+    }
+
+
+def _tests(
+    panels: Mapping[str, Mapping[str, Mapping[str, list[float]]]],
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Return panel → condition → proposed model → largest p of beating every baseline."""
+    tests = {
+        panel: {
+            condition: p_of_beating(cell, list(PROPOSED), [*BASELINES, TANH])
+            for condition, cell in cells.items()
+        }
+        for panel, cells in panels.items()
+        if panel != "pooling"
+    }
+    pooling = {condition: cell["TANDEMformer"] for condition, cell in panels["pooling"].items()}
+    return tests | {"pooling": {"NSP": p_of_beating(pooling, ["NSP"], ["GAP", "token"])}}
+
+
+def _starred(tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, list[str]]:
+    return {
+        panel: [
+            condition
+            for condition, p in conditions.items()
+            if min((p[model] for model in (*PAPERS, "NSP") if model in p), default=1.0) < SIGNIFICANT
+        ]
+        for panel, conditions in tests.items()
+    }
+
+
+def _trivial(results: Mapping[str, Result], world: str) -> float:
+    """Return the mean size of the true LLRs: the error of predicting 0."""
+    told = results[name_of(world, "accumulator", MAIN, 0)]
+    return float(told["llr_error"] / told["relative"])
+
+
+def _write(path: Path, cells: Mapping[str, Panels], tests: Any, least: Mapping[str, float]) -> None:
+    """Write means, standard errors, numbers of runs and p-values as one readable table."""
+    table = {
+        world: {
+            "limit": least[world],
+            "panels": {
+                panel: {
+                    condition: {
+                        model: _told(runs, tests[world][panel].get(condition, {}).get(model))
+                        for model, runs in cell.items()
+                        if runs
+                    }
+                    for condition, cell in conditions.items()
+                }
+                for panel, conditions in panels.items()
+            },
+        }
+        for world, panels in cells.items()
+    }
+    with written_aside(path) as [aside]:
+        aside.write_text(json.dumps(table, indent=1) + "\n")
+
+
+def _told(runs: list[float], p: float | None) -> dict[str, Any]:
+    mean, sem = mean_and_sem(runs)
+    told = {"mean": round(mean, 4), "sem": None if np.isnan(sem) else round(sem, 4), "runs": len(runs)}
+    return told if p is None else told | {"p": p}

@@ -1,0 +1,65 @@
+"""The main comparison: all models without weight decay, tuned alike, against the statistical limit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from stopwise import plots
+from stopwise.aside import written_aside
+from stopwise.experiments.conditions import CONDITIONS, MAIN, compare, values, worlds
+from stopwise.experiments.limits import limits
+from stopwise.experiments.models import BASELINES, MODELS, PROPOSED
+from stopwise.experiments.presets import preset
+from stopwise.experiments.statistics import mean_and_sem, p_of_beating
+
+KEYS = ("llr_error", "slope", "ausat", "oracle_ausat", "fit_seconds")
+
+
+def reproduce(
+    name: str,
+    folder: Path,
+    *,
+    repeats: int | None = None,
+    workers: int = -1,
+    progress: bool = True,
+    world_names: tuple[str, ...] = ("a2", "a1"),
+) -> list[Path]:
+    """Run what is missing; write ``main-<preset>.json`` and draw a picture a world."""
+    sizes = preset(name)
+    results = compare(
+        name,
+        folder,
+        CONDITIONS[:1],
+        world_names=world_names,
+        repeats=repeats,
+        workers=workers,
+        progress=progress,
+    )
+    chosen = {world: worlds(sizes)[world] for world in world_names}
+    least = limits(chosen, sizes, folder / name, workers=workers, progress=progress)
+    table, pictures = {}, []
+    for world in world_names:
+        found = {model: {key: values(results, world, model, MAIN, key) for key in KEYS} for model in MODELS}
+        errors = {model: one["llr_error"] for model, one in found.items() if one["llr_error"]}
+        table[world] = {
+            "limit": least[world],
+            "p": p_of_beating(errors, list(PROPOSED), list(BASELINES)),
+            "models": {
+                model: {key: dict(zip(("mean", "sem"), mean_and_sem(one[key]))) for key in KEYS}
+                | {"runs": len(one["llr_error"])}
+                for model, one in found.items()
+                if one["llr_error"]
+            },
+        }
+        relative = values(results, world, "accumulator", MAIN, "relative")
+        figure = plots.llr_error_bars(
+            errors,
+            limit=least[world]["longest"],
+            trivial=errors["accumulator"][0] / relative[0],
+            title=f"{sizes.train:,} series, {world}: mean absolute LLR error",
+        )
+        pictures.append(plots.save(figure, folder / f"main-{world}-{name}")[0])
+    with written_aside(folder / f"main-{name}.json") as [aside]:
+        aside.write_text(json.dumps(table, indent=1) + "\n")
+    return pictures

@@ -1,0 +1,131 @@
+"""Precision on worlds with exact LLRs: the default classifier, and the paper's models as they are and lifted.
+
+Unlike the figures of the paper, the default chooses its order from data. "Lifted" models of the paper get
+the same levers: the order the world has, the multiplet loss, and the polish.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stopwise import plots
+from stopwise.aside import written_aside
+from stopwise.estimator import PAPER
+from stopwise.experiments.limits import limits
+from stopwise.experiments.models import Settings
+from stopwise.experiments.presets import Preset, preset
+from stopwise.experiments.runs import run
+from stopwise.experiments.statistics import mean_and_sem
+from stopwise.experiments.sweep import Job, Result, sweep
+
+DEFAULT = "stopwise default"
+KEYS = ("llr_error", "relative", "slope", "ausat", "oracle_ausat", "order", "fit_seconds")
+# The order each world has; a hidden-Markov world has none.
+ORDERS = {"gaussian-a2": 0, "gaussian-a1": 0, "gaussian-3": 0, "ar1": 1, "ar2": 2}
+
+
+def worlds(sizes: Preset) -> dict[str, dict[str, Any]]:
+    """Return the worlds by name."""
+    gaussian = {"kind": "gaussian", "dim": sizes.dim, "length": sizes.length}
+    autoregressive = {"kind": "autoregressive", "length": sizes.length}
+    return {
+        "gaussian-a2": gaussian | {"offset": 2.0},
+        "gaussian-a1": gaussian | {"offset": 1.0},
+        "gaussian-3": gaussian | {"offset": 2.0, "classes": 3},
+        "ar1": autoregressive | {"order": 1},
+        "ar2": autoregressive | {"order": 2},
+        "hidden-markov": {"kind": "hidden_markov", "length": sizes.length},
+    }
+
+
+def models(world: str) -> dict[str, Settings]:
+    """Return the models tried on a world, by name."""
+    if world.startswith("gaussian"):  # the paper's models as they are: see the main comparison
+        known: dict[str, Settings] = {DEFAULT: {}}
+        positions: Settings = {}
+    else:
+        positions = {"model_params": {"positions": "sinusoidal"}}
+        known = {
+            DEFAULT: {},
+            "B2Bsqrt-TANDEM": PAPER | {"model": "b2bsqrt"},
+            "TANDEMformer": PAPER | {"model": "tandemformer"} | positions,
+        }
+    if world in ORDERS:
+        lifted = {"order": ORDERS[world]}
+        known["B2Bsqrt-TANDEM, lifted"] = lifted | {"model": "b2bsqrt"}
+        known["TANDEMformer, lifted"] = lifted | {"model": "tandemformer"} | positions
+    return known
+
+
+def reproduce(
+    name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
+) -> list[Path]:
+    """Run what is missing; write the table ``precision-<preset>.json`` and draw a picture a world."""
+    sizes = preset(name)
+    numbers = {"train": sizes.train, "validation": sizes.validation, "test": sizes.test}
+    jobs = [
+        Job(
+            f"{world}_{model}_{repeat}".replace(" ", "-").replace(",", ""),
+            {
+                "world": arguments,
+                "sizes": numbers,
+                "settings": {"max_epochs": sizes.epochs} | settings,
+                "repeat": repeat,
+            },
+        )
+        for repeat in range(repeats or sizes.repeats)
+        for world, arguments in worlds(sizes).items()
+        for model, settings in models(world).items()
+    ]
+    own = folder / f"precision-{name}"
+    results = sweep(run, jobs, own, title="runs", workers=workers, progress=progress)
+    two_classes = {world: worlds(sizes)[world] for world in ("gaussian-a2", "gaussian-a1")}
+    least = limits(two_classes, sizes, own, workers=workers, progress=progress)
+    table = {world: _row(results, world, least.get(world)) for world in worlds(sizes)}
+    with written_aside(folder / f"precision-{name}.json") as [aside]:
+        aside.write_text(json.dumps(table, indent=1) + "\n")
+    return [
+        plots.save(_picture(results, world, table[world]), folder / f"precision-{world}-{name}")[0]
+        for world in worlds(sizes)
+    ]
+
+
+def _row(results: Mapping[str, Result], world: str, least: dict[str, float] | None) -> dict[str, Any]:
+    row: dict[str, Any] = {} if least is None else {"limits": least}
+    for model in models(world):
+        runs = _runs(results, world, model)
+        row[model] = {key: _summary([run[key] for run in runs]) for key in KEYS} | {"runs": len(runs)}
+    return row
+
+
+def _runs(results: Mapping[str, Result], world: str, model: str) -> list[Result]:
+    prefix = f"{world}_{model}_".replace(" ", "-").replace(",", "")
+    return [
+        result
+        for name, result in results.items()
+        if name.startswith(prefix) and name.removeprefix(prefix).isdigit() and "llr_error" in result
+    ]
+
+
+def _summary(values: list[float]) -> dict[str, float] | None:
+    if not values:
+        return None
+    mean, sem = mean_and_sem(values)
+    return {"mean": mean, "least": min(values), "most": max(values)} | (
+        {"sem": sem} if len(values) > 1 else {}
+    )
+
+
+def _picture(results: Mapping[str, Result], world: str, row: Mapping[str, Any]) -> Any:
+    runs = {model: _runs(results, world, model) for model in models(world)}
+    errors = {model: [run["llr_error"] for run in found] for model, found in runs.items() if found}
+    first = runs[DEFAULT][0]
+    return plots.llr_error_bars(
+        errors,
+        limit=row.get("limits", {}).get("single"),
+        trivial=first["llr_error"] / first["relative"],
+        title=f"LLR error on {world}",
+    )

@@ -1,0 +1,65 @@
+"""Statistics of repeated runs: means with standard errors, and Tukey–Kramer tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.stats import tukey_hsd
+
+SIGNIFICANT = 1e-3
+
+
+def mean_and_sem(values: Sequence[float]) -> tuple[float, float]:
+    """Return mean and standard error of the mean; the latter is NaN for a single value.
+
+    Examples
+    --------
+    >>> mean_and_sem([1.0, 3.0])
+    (2.0, 1.0)
+    """
+    runs = np.asarray(values, dtype=float)
+    sem = runs.std(ddof=1) / math.sqrt(len(runs)) if len(runs) > 1 else math.nan
+    return float(runs.mean()), float(sem)
+
+
+def p_of_beating(
+    errors: Mapping[str, Sequence[float]], proposed: Sequence[str], baselines: Sequence[str]
+) -> dict[str, float]:
+    """Return, for each proposed model, the largest p of its having a lower mean than every baseline.
+
+    Parameters
+    ----------
+    errors
+        By model, the errors of its runs; numbers of runs may differ. Tukey–Kramer over all of them.
+    proposed, baselines
+        Names of models; those without two runs are left out.
+
+    Returns
+    -------
+    p
+        1 for a model whose mean is not below that of every baseline.
+
+    Examples
+    --------
+    >>> errors = {"ours": [1.0, 1.1, 0.9], "theirs": [5.0, 5.2, 4.9], "old": [7.0, 6.9, 7.2]}
+    >>> p_of_beating(errors, ["ours"], ["theirs", "old"])["ours"] < 0.001
+    True
+    >>> p_of_beating(errors, ["old"], ["theirs"])
+    {'old': 1.0}
+    """
+    names = [name for name in [*proposed, *baselines] if len(errors.get(name, ())) > 1]
+    rivals = [name for name in baselines if name in names]
+    tried = [name for name in proposed if name in names]
+    if not rivals or not tried:
+        return {}
+    test = tukey_hsd(*(errors[name] for name in names))
+    place = {name: i for i, name in enumerate(names)}
+    means = {name: float(np.mean(errors[name])) for name in names}
+    return {
+        name: max(float(test.pvalue[place[name], place[rival]]) for rival in rivals)
+        if all(means[name] < means[rival] for rival in rivals)
+        else 1.0
+        for name in tried
+    }

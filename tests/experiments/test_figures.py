@@ -1,0 +1,120 @@
+"""The reproductions, end to end, at a size that takes seconds."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from stopwise import orders
+from stopwise.cli import app
+from stopwise.experiments import models, presets
+from stopwise.experiments.conditions import CONDITIONS, name_of, values
+from stopwise.experiments.limits import limit
+from stopwise.experiments.models import MODELS, tuned
+from stopwise.experiments.runs import run
+
+TINY = presets.Preset(3, 4, 40, 20, 20, 1, 80, 2, 2, 20, 1)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setitem(presets.PRESETS, "quick", TINY)
+    monkeypatch.setattr(models, "RATES", (3e-3, 1e-3))
+    monkeypatch.setattr(orders, "CANDIDATES", (0, 1))
+
+
+PICTURES = {"fig1": 2, "fig2": 1, "fig5": 3, "main": 2, "precision": 6}
+
+
+@pytest.mark.parametrize("figure", PICTURES)
+def test_a_figure_is_made_and_a_finished_one_is_only_drawn_again(figure, tiny, tmp_path):
+    command = ["reproduce", figure, "--out", str(tmp_path), "--workers", "1"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert len(list(tmp_path.glob("*.png"))) == PICTURES[figure]
+    made = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*/*.json")}
+    assert made
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*/*.json")} == made
+    if figure == "fig2":
+        check_table(tmp_path)
+
+
+def check_table(folder):
+    """The table of figure 2 has the means of the runs."""
+    table = json.loads((folder / "fig2-quick.json").read_text())
+    cell = table["a2"]["panels"]["LayerNorm"]["on"]["B2Bsqrt-TANDEM"]
+    files = [folder / "quick" / f"a2_B2Bsqrt-TANDEM_norm_{i}.json" for i in range(2)]
+    runs = [json.loads(file.read_text())["result"]["llr_error"] for file in files]
+    assert cell["mean"] == pytest.approx(np.mean(runs), abs=1e-4)
+    assert cell["runs"] == 2
+
+
+def test_an_unknown_figure_or_preset_is_told():
+    assert "'fig1'" in str(CliRunner().invoke(app, ["reproduce", "fig9"]).exception)
+    assert "'quick'" in str(CliRunner().invoke(app, ["reproduce", "fig1", "--preset", "big"]).exception)
+
+
+def test_the_paper_preset_has_the_papers_sizes():
+    paper = presets.preset("paper")
+    assert (paper.dim, paper.length, paper.train, paper.validation, paper.test) == (
+        128,
+        50,
+        80_000,
+        10_000,
+        10_000,
+    )
+    assert (paper.large, paper.repeats, paper.main_repeats) == (1_000_000, 10, 10)
+
+
+def test_conditions_join_what_the_search_found_and_what_is_changed():
+    found = {"learning_rate": 0.01, "model_params": {"window": 4}}
+    settings = tuned("accumulator", found, model_params={"layer_norm": True})
+    assert settings["model_params"] == {"body": "window", "window": 4, "layer_norm": True}
+    assert settings["order"] is None
+    assert MODELS["accumulator"]["model_params"] == {"body": "window", "window": 1}
+
+
+def test_names_of_conditions_are_not_taken_for_each_other():
+    results = {
+        name_of("a2", "TANDEMformer", "decay-0.001", 0): {"llr_error": 1.0},
+        name_of("a2", "TANDEMformer", "decay-0.001", 10): {"llr_error": 2.0},
+        name_of("a2", "TANDEMformer", "decay-0.0001", 0): {"llr_error": 9.0},
+        name_of("a2", "TANDEMformer", "decay-0.001", 2): {"diverged": "inf"},
+    }
+    assert values(results, "a2", "TANDEMformer", "decay-0.001", "llr_error") == [1.0, 2.0]
+
+
+def test_every_condition_is_one_the_models_take():
+    world = {"kind": "gaussian", "dim": 3, "length": 4}
+    sizes = {"train": 20, "validation": 10, "test": 10}
+    for condition in CONDITIONS:
+        for model in condition.models:
+            settings = tuned(model, {}, max_epochs=1, **condition.changes)
+            assert run(world, sizes, settings)["llr_error"] > 0
+
+
+def test_a_diverged_run_is_told_and_not_hidden():
+    told = run(
+        {"kind": "gaussian", "dim": 2, "length": 3},
+        {"train": 20, "validation": 10, "test": 10},
+        {"model": "b2bsqrt", "order": None, "learning_rate": 1e30, "max_epochs": 3},
+    )
+    assert "diverged" in told
+
+
+def test_a_search_never_sees_test_series():
+    told = run(
+        {"kind": "gaussian", "dim": 2, "length": 3},
+        {"train": 20, "validation": 10},
+        {"order": 0, "max_epochs": 1},
+        judge="validation",
+    )
+    assert "llr_error" not in told
+
+
+@pytest.mark.parametrize("kind", ["longest", "single"])
+def test_the_limit_falls_with_the_number_of_series(kind):
+    few, many = (limit(kind, 1.0, dim=4, length=10, train=n, test=500)["llr_error"] for n in (300, 10_000))
+    assert many < few / 2

@@ -1,0 +1,36 @@
+"""Statistics of runs against plain formulas."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import studentized_range
+
+from stopwise.experiments.statistics import mean_and_sem, p_of_beating
+
+
+def test_mean_and_sem():
+    mean, sem = mean_and_sem([1.0, 2.0, 6.0])
+    assert mean == 3.0
+    assert sem == pytest.approx(np.std([1, 2, 6], ddof=1) / math.sqrt(3))
+    assert math.isnan(mean_and_sem([1.0])[1])
+
+
+def test_p_is_that_of_tukey_and_kramer_for_unequal_numbers():
+    errors = {"ours": [1.0, 1.5, 1.2], "a": [2.0, 2.2], "b": [3.0, 3.1, 2.8, 3.3]}
+    runs = list(errors.values())
+    n, k = sum(map(len, runs)), len(runs)
+    within = sum(((np.array(one) - np.mean(one)) ** 2).sum() for one in runs) / (n - k)
+    gap = np.mean(errors["a"]) - np.mean(errors["ours"])
+    q = gap / math.sqrt(within / 2 * (1 / 3 + 1 / 2))
+    expected = studentized_range.sf(q, k, n - k)
+    assert p_of_beating(errors, ["ours"], ["a", "b"])["ours"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_who_is_not_below_every_baseline_beats_nobody():
+    errors = {"ours": [2.5, 2.4], "a": [1.0, 1.1], "b": [9.0, 9.1]}
+    assert p_of_beating(errors, ["ours"], ["a", "b"]) == {"ours": 1.0}
+
+
+def test_single_runs_are_left_out():
+    assert p_of_beating({"ours": [1.0], "a": [2.0, 2.1]}, ["ours"], ["a"]) == {}
