@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -18,10 +19,13 @@ from stopwise import orders, rules
 from stopwise.checkpoint import CheckpointError, load_model, save_model
 from stopwise.decision import Decisions
 from stopwise.nets import Integrator, build
+from stopwise.nets.steps import make_step
 from stopwise.polish import polish
 from stopwise.recipe import RECIPE_FIELDS, Examples, Reader, Recipe
 from stopwise.rules import SPRT, Rule
 from stopwise.series import MISSING, Series, hold
+from stopwise.stream import Engine, Stream
+from stopwise.streams import Streams
 from stopwise.training import train
 from stopwise.validation import check_choice, check_integer, check_real
 
@@ -247,6 +251,16 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         likelihood = np.exp(scores - scores.max(1, keepdims=True))
         return likelihood / likelihood.sum(1, keepdims=True)
 
+    def stream(self, state: Mapping[str, Any] | None = None) -> Stream:
+        """Return a stream to feed sample by sample; `state` is what another's `state()` returned."""
+        return Stream(self._engine(), state)
+
+    def streams(
+        self, *, max_streams: int = 100_000, on_drop: Callable[[Hashable, Stream], None] | None = None
+    ) -> Streams:
+        """Return many keyed streams that advance together; see `stopwise.streams.Streams`."""
+        return Streams(self._engine(), max_streams=max_streams, on_drop=on_drop)
+
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to a folder; `stopwise.load` reads it."""
         check_is_fitted(self)
@@ -299,6 +313,14 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = self.missing == "mask"
         return tags
+
+    def _engine(self) -> Engine:
+        check_is_fitted(self)
+        digest = hashlib.sha256()
+        for name, value in sorted(self.net_.state_dict().items()):
+            digest.update(name.encode() + value.cpu().numpy().tobytes())
+        step = make_step(self.net_)
+        return Engine(step, self.rule_, self.classes_, self.missing, self._fill, digest.digest()[:16])
 
     def _check_parameters(self) -> None:
         check_choice("missing", self.missing, MISSING)

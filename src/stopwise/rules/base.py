@@ -107,7 +107,12 @@ class Rule(ABC):
                 "For one stream use step()."
             )
         scores = check_scores(scores[:, None])[0][:, 0]
-        return self._accept(scores, _check_times(times, len(scores)))
+        return self.accept_checked(scores, _check_times(times, len(scores)))
+
+    def accept_checked(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Do as `accept` does, for scores known to be finite (n, K) and times known to be counts (n,)."""
+        margins = self.margins(scores, times)  # (n, K)
+        return np.where(margins.max(-1) >= 0, margins.argmax(-1), -1)
 
     def step(self, scores: Any, time: int, *, last: bool = False) -> Decision | None:
         """Decide on one stream at one moment: a `Decision`, or None to wait for the next sample.
@@ -130,7 +135,7 @@ class Rule(ABC):
                 "For many streams use accept(), for whole series decide()."
             )
         scores = check_scores(scores[None, None])[0][0]  # (1, K)
-        label = int(self._accept(scores, np.array(time))[0])
+        label = int(self.accept_checked(scores, np.array(time))[0])
         if label >= 0:
             return Decision(label, time, False, scores[0])
         return Decision(int(self.best_guess(scores)[0]), time, True, scores[0]) if last else None
@@ -169,10 +174,6 @@ class Rule(ABC):
         rows = np.arange(n)
         labels = np.where(forced, self.best_guess(scores[rows, first]), margins[rows, first].argmax(-1))
         return labels, first + 1, forced
-
-    def _accept(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        margins = self.margins(scores, times)  # (n, K)
-        return np.where(margins.max(-1) >= 0, margins.argmax(-1), -1)
 
     def _arguments(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}

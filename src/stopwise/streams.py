@@ -1,0 +1,224 @@
+"""Many keyed streams at once, batched through one step of the network."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stopwise.decision import Decision
+from stopwise.nets.steps import State
+from stopwise.stream import Engine, Stream
+from stopwise.validation import check_integer
+
+logger = logging.getLogger("stopwise")
+
+FIRST_ROWS = 16  # room to begin with; it doubles as keys come
+
+
+class Streams:
+    """Keyed streams; made by `EarlyClassifier.streams`.
+
+    Keys come with their first sample and go with `finish`, `forget`, or when there are too many: the key that
+    was silent for longest is dropped then, and reported. A key whose decision fell stays, so that its later
+    samples are known to be late, and does not count more than another.
+
+    Parameters
+    ----------
+    engine
+        What all streams of a classifier share.
+    max_streams
+        The most keys held at a time.
+    on_drop
+        Called with the key and the `Stream` of each that is dropped; None logs a warning.
+
+    Examples
+    --------
+    >>> import stopwise as sw
+    >>> X, y, _ = sw.datasets.gaussian(n=300, dim=3, length=10, seed=0)
+    >>> clf = sw.EarlyClassifier(order=0, max_epochs=3).fit(X, y)
+    >>> streams = clf.streams()
+    >>> decided = {}
+    >>> for t in range(10):
+    ...     decided |= streams.update({"left": X[0, t], "right": X[1, t]})
+    >>> [decided[key].label for key in ("left", "right")] == y[:2].tolist()
+    True
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        max_streams: int = 100_000,
+        on_drop: Callable[[Hashable, Stream], None] | None = None,
+    ) -> None:
+        self._engine = engine
+        self.max_streams = check_integer("max_streams", max_streams, 1)
+        self._on_drop = on_drop or _warn
+        self._rows: OrderedDict[Hashable, int] = OrderedDict()  # the one silent for longest first
+        self._decisions: dict[Hashable, Decision] = {}
+        self._state: State = engine.start(min(FIRST_ROWS, self.max_streams))
+        self._free = list(range(len(self._state["time"])))[::-1]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._rows
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(list(self._rows))
+
+    def update(
+        self, keys: Mapping[Hashable, Any] | Sequence[Hashable] | np.ndarray, x: Any = None
+    ) -> dict[Hashable, Decision]:
+        """Take samples of some streams; return the decisions that fall now.
+
+        Parameters
+        ----------
+        keys
+            {key: sample (C,)}, or (n,) keys. A key may come several times: its samples are taken in order.
+        x
+            (n, C) samples, if `keys` are keys alone.
+        """
+        if isinstance(keys, Mapping):
+            if x is not None:
+                raise TypeError("`x` goes with an array of keys; with a dict the samples are its values.")
+            keys, x = list(keys), list(keys.values())
+        else:
+            keys = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
+        if not keys:
+            return {}
+        samples = self._engine.check(x, len(keys))
+        decisions: dict[Hashable, Decision] = {}
+        for places in _rounds(keys):
+            decisions |= self._take([keys[i] for i in places], samples[places])
+        return decisions
+
+    def scores(self, key: Hashable) -> np.ndarray:
+        """Return the scores (K,) of a stream."""
+        return self._state["scores"][self._row(key)].copy()
+
+    def time(self, key: Hashable) -> int:
+        """Return how many samples of a stream were taken."""
+        return int(self._state["time"][self._row(key)])
+
+    def decided(self, key: Hashable) -> Decision | None:
+        """Return the decision on a stream, or None while it is open."""
+        self._row(key)
+        return self._decisions.get(key)
+
+    def finish(self, key: Hashable) -> Decision:
+        """Return the decision on a stream, forced if none fell yet, and let the key go."""
+        decision = self.stream(key).finish()
+        self.forget(key)
+        return decision
+
+    def forget(self, key: Hashable) -> None:
+        """Let a key go; if it comes again, it begins anew."""
+        self._free.append(self._row(key))
+        del self._rows[key]
+        self._decisions.pop(key, None)
+
+    def stream(self, key: Hashable) -> Stream:
+        """Return a copy of one of the streams on its own."""
+        row = self._row(key)
+        stream = Stream(self._engine)
+        stream._state = {name: value[row : row + 1].copy() for name, value in self._state.items()}
+        stream.decided = self._decisions.get(key)
+        return stream
+
+    def put(self, key: Hashable, state: Mapping[str, Any]) -> None:
+        """Begin a key, or replace it, with what `Stream.state` returned."""
+        stream = Stream(self._engine, state)
+        row = self._rows[key] if key in self._rows else self._new_rows([key])[0]
+        for name, value in stream._state.items():
+            self._state[name][row] = value[0]
+        if stream.decided is None:
+            self._decisions.pop(key, None)
+        else:
+            self._decisions[key] = stream.decided
+
+    def _row(self, key: Hashable) -> int:
+        try:
+            return self._rows[key]
+        except KeyError:
+            raise KeyError(f"there is no stream {key!r}: it never came, or was let go.") from None
+
+    def _take(self, keys: list[Hashable], samples: np.ndarray) -> dict[Hashable, Decision]:
+        """Advance streams by a sample each; no key comes twice."""
+        if len(keys) > self.max_streams:
+            head, tail = slice(self.max_streams), slice(self.max_streams, None)
+            return self._take(keys[head], samples[head]) | self._take(keys[tail], samples[tail])
+        known = [key for key in keys if key in self._rows]
+        for key in known:
+            self._rows.move_to_end(key)
+        if len(known) < len(keys):
+            self._new_rows([key for key in keys if key not in self._rows])
+        if self._decisions:
+            open_ = [i for i, key in enumerate(keys) if key not in self._decisions]
+            if len(open_) < len(keys):
+                keys, samples = [keys[i] for i in open_], samples[open_]
+        if not keys:
+            return {}
+        rows = np.fromiter((self._rows[key] for key in keys), dtype=np.int64, count=len(keys))
+        new = self._engine.advance({name: value[rows] for name, value in self._state.items()}, samples)
+        for name, value in new.items():
+            self._state[name][rows] = value
+        labels = self._engine.rule.accept_checked(new["scores"], new["time"])
+        fallen = {
+            keys[i]: self._engine.decision(int(labels[i]), int(new["time"][i]), False, new["scores"][i])
+            for i in np.flatnonzero(labels >= 0)
+        }
+        self._decisions |= fallen
+        return fallen
+
+    def _new_rows(self, keys: list[Hashable]) -> list[int]:
+        """Give keys that are not there a row each, dropping others if there is no room."""
+        for key in list(self._rows)[: max(0, len(self._rows) + len(keys) - self.max_streams)]:
+            stream = self.stream(key)
+            self.forget(key)
+            self._on_drop(key, stream)
+        self._grow(len(self._rows) + len(keys))
+        rows = [self._free.pop() for _ in keys]
+        fresh = self._engine.start(len(keys))
+        for name, value in fresh.items():
+            self._state[name][rows] = value
+        self._rows.update(zip(keys, rows))
+        return rows
+
+    def _grow(self, wanted: int) -> None:
+        have = len(self._state["time"])
+        if wanted <= have:
+            return
+        size = min(max(wanted, 2 * have), self.max_streams)
+        more = self._engine.start(size - have)
+        self._state = {name: np.concatenate([value, more[name]]) for name, value in self._state.items()}
+        self._free.extend(range(size - 1, have - 1, -1))
+
+
+def _rounds(keys: list[Hashable]) -> list[list[int]]:
+    """Return places of keys, split so that no key is twice in a round, in order."""
+    if len(set(keys)) == len(keys):
+        return [list(range(len(keys)))]
+    seen: dict[Hashable, int] = {}
+    rounds: list[list[int]] = []
+    for place, key in enumerate(keys):
+        number = seen.get(key, 0)
+        seen[key] = number + 1
+        if number == len(rounds):
+            rounds.append([])
+        rounds[number].append(place)
+    return rounds
+
+
+def _warn(key: Hashable, stream: Stream) -> None:
+    logger.warning(
+        "stream %r was dropped after %d samples: there are more keys than max_streams. Raise it, or let keys "
+        "go with finish() or forget().",
+        key,
+        stream.time,
+    )

@@ -1,0 +1,120 @@
+"""Many keyed streams: as each alone, with keys that come, go, repeat and are too many."""
+
+import numpy as np
+import pytest
+
+import stopwise as sw
+
+
+@pytest.fixture(scope="module")
+def clf():
+    X, y, _ = sw.datasets.gaussian(60, dim=2, length=6, seed=0)
+    return sw.EarlyClassifier(order=1, max_epochs=1, rule=sw.SPRT(50.0)).fit(X, y)  # hardly ever sure
+
+
+def alone(clf, samples):
+    stream = clf.stream()
+    for sample in samples:
+        stream.update(sample)
+    return stream.scores
+
+
+def test_keys_come_and_go_at_any_time(clf):
+    rng = np.random.default_rng(0)
+    streams, taken = clf.streams(), {}
+    for moment in range(200):
+        keys = rng.choice(40, size=rng.integers(1, 12), replace=False).tolist()
+        x = rng.normal(size=(len(keys), 2)).astype(np.float32)
+        streams.update(keys, x)
+        for key, sample in zip(keys, x):
+            taken.setdefault(key, []).append(sample)
+        if moment % 7 == 0:
+            gone = keys[0]
+            streams.forget(gone)
+            del taken[gone]
+    assert set(streams) == set(taken)
+    for key, samples in taken.items():
+        assert streams.time(key) == len(samples)
+        np.testing.assert_allclose(streams.scores(key), alone(clf, samples), rtol=1e-6, atol=1e-6)
+
+
+def test_a_key_may_come_twice_in_one_call(clf):
+    x = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
+    streams = clf.streams()
+    streams.update(["a", "b", "a", "a", "b"], x)
+    assert (streams.time("a"), streams.time("b")) == (3, 2)
+    np.testing.assert_allclose(streams.scores("a"), alone(clf, x[[0, 2, 3]]), rtol=1e-6, atol=1e-6)
+
+
+def test_the_key_silent_for_longest_is_dropped_and_reported(clf):
+    dropped = []
+    streams = clf.streams(max_streams=3, on_drop=lambda key, stream: dropped.append((key, stream.time)))
+    for key in "abcab":
+        streams.update({key: [0.0, 1.0]})
+    streams.update({"d": [0.0, 1.0]})
+    assert dropped == [("c", 1)]
+    assert set(streams) == {"a", "b", "d"}
+    streams.update([*"wxyz"], np.zeros((4, 2)))  # more at once than there is room for
+    assert len(streams) == 3
+    assert len(dropped) == 5
+
+
+def test_a_drop_is_logged_where_nobody_listens(clf, caplog):
+    streams = clf.streams(max_streams=1)
+    streams.update({"first": [0.0, 1.0]})
+    streams.update({"second": [0.0, 1.0]})
+    assert "stream 'first' was dropped after 1 samples" in caplog.text
+
+
+def test_a_decided_key_stays_and_its_samples_are_late():
+    X, y, _ = sw.datasets.gaussian(60, dim=2, length=6, seed=0)
+    clf = sw.EarlyClassifier(order=0, max_epochs=1, rule=sw.SPRT(0.0)).fit(X, y)
+    streams = clf.streams()
+    (decision,) = streams.update({"k": X[0, 0]}).values()
+    assert decision.time == 1
+    assert streams.update({"k": X[0, 1]}) == {}
+    assert streams.decided("k") is decision
+    assert streams.time("k") == 1
+    assert streams.finish("k") is decision
+    assert "k" not in streams
+
+
+def test_finish_forces_and_lets_go(clf):
+    streams = clf.streams()
+    streams.update({"k": [0.0, 1.0]})
+    assert streams.finish("k").forced
+    assert len(streams) == 0
+
+
+def test_states_travel_between_one_and_many(clf):
+    stream = clf.stream()
+    stream.update([0.3, -0.1])
+    streams = clf.streams()
+    streams.put("k", stream.state())
+    streams.update({"k": [1.0, 0.5]})
+    back = clf.stream(state=streams.stream("k").state())
+    stream.update([1.0, 0.5])
+    np.testing.assert_array_equal(back.scores, stream.scores)
+
+
+def test_nothing_is_nothing(clf):
+    assert clf.streams().update({}) == {}
+    assert clf.streams().update([], np.empty((0, 2))) == {}
+
+
+def test_bad_samples_leave_all_streams_as_they_were(clf):
+    streams = clf.streams()
+    with pytest.raises(ValueError, match="NaN"):
+        streams.update({"a": [0.0, 1.0], "b": [np.nan, 1.0]})
+    with pytest.raises(ValueError, match="2 number"):
+        streams.update(["a", "b"], np.zeros((3, 2)))
+    with pytest.raises(TypeError, match="goes with an array of keys"):
+        streams.update({"a": [0.0, 1.0]}, np.zeros((1, 2)))
+    assert len(streams) == 0
+
+
+def test_an_unknown_key_is_told(clf):
+    with pytest.raises(KeyError, match="there is no stream 'k'"):
+        clf.streams().scores("k")
+    with pytest.raises(ValueError, match="`max_streams`"):
+        clf.streams(max_streams=0)
