@@ -171,15 +171,9 @@ class Stream:
         about = {
             "version": np.array(STATE_VERSION),
             "model": np.frombuffer(self._engine.identity, dtype=np.uint8),
+            "decided": np.array(self._decided_code()),
         }
-        return (
-            about
-            | {"decided": np.array(self._decided_code())}
-            | {
-                name: value[0].copy() if value[0].ndim else np.array(value[0])
-                for name, value in self._state.items()
-            }
-        )
+        return about | {name: np.array(value[0]) for name, value in self._state.items()}
 
     def _decided_code(self) -> int:
         if self.decided is None:

@@ -87,15 +87,14 @@ class Streams:
         if isinstance(keys, Mapping):
             if x is not None:
                 raise TypeError("`x` goes with an array of keys; with a dict the samples are its values.")
-            keys, x = list(keys), list(keys.values())
-        else:
-            keys = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
-        if not keys:
+            x = list(keys.values())
+        names: list[Hashable] = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
+        if not names:
             return {}
-        samples = self._engine.check(x, len(keys))
+        samples = self._engine.check(x, len(names))
         decisions: dict[Hashable, Decision] = {}
-        for places in _rounds(keys):
-            decisions |= self._take([keys[i] for i in places], samples[places])
+        for places in _rounds(names):
+            decisions |= self._take([names[i] for i in places], samples[places])
         return decisions
 
     def scores(self, key: Hashable) -> np.ndarray:
@@ -141,6 +140,13 @@ class Streams:
             self._decisions.pop(key, None)
         else:
             self._decisions[key] = stream.decided
+
+    def states(self) -> tuple[list[Hashable], dict[str, np.ndarray]]:
+        """Return all keys and their states, as `Stream.state` gives them, one below the other: (n, ...)."""
+        keys = list(self._rows)
+        each = [self.stream(key).state() for key in keys]
+        names = Stream(self._engine).state() if not each else each[0]
+        return keys, {name: np.array([state[name] for state in each]) for name in names}
 
     def _row(self, key: Hashable) -> int:
         try:

@@ -1,0 +1,155 @@
+"""`stopwise decide`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stopwise.cli.common import app, plain
+
+if TYPE_CHECKING:
+    from stopwise.decision import Decision
+    from stopwise.feed import Sample
+    from stopwise.streams import Streams
+
+ONLY = ""  # the key of a stream that has none
+
+
+@app.command()
+def decide(
+    model: Annotated[Path, typer.Argument(help="Folder of a trained model.")],
+    source: Annotated[
+        str, typer.Option("--input", "-i", help="File of samples, JSON lines or CSV; - for standard input.")
+    ] = "-",
+    state: Annotated[
+        Path | None, typer.Option(help="Folder for the streams' states: a restart goes on where this was.")
+    ] = None,
+    save_every: Annotated[int, typer.Option(help="Samples between two saves of the states.")] = 1000,
+    max_streams: Annotated[
+        int, typer.Option(help="Most streams at a time; the one silent for longest is dropped, and told.")
+    ] = 100_000,
+    strict: Annotated[bool, typer.Option(help="Stop at the first line that cannot be used.")] = False,
+) -> None:
+    """Decide on streams of samples as they come: a JSON line for each decision, the moment it falls.
+
+    Lines are {"key": "a", "x": [1.0, 2.0]}, or without a key if there is one stream, or CSV with a header.
+    {"key": "a", "end": true} ends a stream. At the end of the input what is open is decided by force, or,
+    with --state, kept for the next time.
+    """
+    from stopwise.estimator import load
+    from stopwise.validation import check_integer
+
+    check_integer("--save-every", save_every, 1)
+    streams = load(model).streams(max_streams=max_streams, on_drop=_tell_drop)
+    desk = _Desk(streams, None if state is None else state / "streams.safetensors", save_every, strict)
+    try:
+        with nullcontext(sys.stdin) if source == "-" else open(source, encoding="utf-8") as lines:
+            desk.serve(lines)
+    except KeyboardInterrupt:
+        desk.save()
+        raise
+    except BrokenPipeError:  # nobody reads the answers any more
+        desk.save()
+        # Python flushes standard output once more at its end: into nothing, then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Desk:
+    """Takes samples, answers decisions, and keeps the states."""
+
+    def __init__(self, streams: Streams, path: Path | None, save_every: int, strict: bool) -> None:
+        self.streams, self.path, self.save_every, self.strict = streams, path, save_every, strict
+        self.taken = 0
+        if path is not None and path.exists():
+            self._load(path)
+
+    def serve(self, lines: Any) -> None:
+        from stopwise.feed import Malformed, read_samples
+
+        for said in read_samples(lines):
+            if isinstance(said, Malformed):
+                self._refuse(said.line, said.reason)
+                continue
+            try:
+                self._take(said)
+            except (ValueError, KeyError) as error:
+                self._refuse(said.line, str(error.args[0]))
+        if self.path is not None:
+            self.save()
+            return
+        for key in self.streams:
+            if self.streams.decided(key) is None:
+                self._answer(key, self.streams.finish(key))
+
+    def save(self) -> None:
+        """Write all states aside and move them into place."""
+        if self.path is None:
+            return
+        import torch
+
+        from stopwise.storage import write
+
+        keys, arrays = self.streams.states()
+        write(
+            self.path,
+            {name: torch.from_numpy(array) for name, array in arrays.items()},
+            {"keys": keys, "taken": self.taken},
+        )
+
+    def _take(self, sample: Sample) -> None:
+        key = ONLY if sample.key is None else sample.key
+        if sample.x is None:
+            open_ = self.streams.decided(key) is None
+            decision = self.streams.finish(key)
+            if open_:
+                self._answer(key, decision)
+            return
+        fallen = self.streams.update({key: sample.x})
+        self.taken += 1
+        for name, decision in fallen.items():
+            self._answer(name, decision)
+        if self.taken % self.save_every == 0:
+            self.save()
+
+    def _answer(self, key: Any, decision: Decision) -> None:
+        told = {} if key == ONLY else {"key": key}
+        told |= {
+            "label": decision.label,
+            "time": decision.time,
+            "forced": decision.forced,
+            "scores": decision.scores.round(6).tolist(),
+        }
+        print(json.dumps(plain(told)), flush=True)
+
+    def _refuse(self, line: int, reason: str) -> None:
+        if self.strict:
+            raise ValueError(f"line {line}: {reason}")
+        print(f"stopwise: line {line}: {reason}; left out", file=sys.stderr, flush=True)
+
+    def _load(self, path: Path) -> None:
+        from stopwise.storage import read
+
+        tensors, about = read(path)
+        for i, key in enumerate(about["keys"]):
+            self.streams.put(key, {name: tensor[i].numpy() for name, tensor in tensors.items()})
+        self.taken = about["taken"]
+        print(
+            f"stopwise: going on with {len(about['keys'])} streams as they were after sample {self.taken}; "
+            "samples that came later were not kept",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _tell_drop(key: Any, stream: Any) -> None:
+    print(
+        f"stopwise: stream {key!r} was dropped after {stream.time} samples: more than --max-streams are open",
+        file=sys.stderr,
+        flush=True,
+    )

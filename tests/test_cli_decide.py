@@ -1,0 +1,171 @@
+"""`stopwise decide` as a program that is fed, interrupted, killed and restarted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import stopwise as sw
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("decide")
+    X, y, _ = sw.datasets.gaussian(200, offset=1.0, dim=2, length=8, seed=0)
+    rule = sw.SPRT(2.5)
+    sw.EarlyClassifier(order=1, max_epochs=2, rule=rule).fit(X, np.array(["no", "yes"])[y]).save(
+        path / "model"
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def clf(folder):
+    return sw.load(folder / "model")
+
+
+@pytest.fixture(scope="module")
+def X():
+    return sw.datasets.gaussian(6, offset=1.0, dim=2, length=8, seed=1)[0]
+
+
+def start(folder, *options):
+    command = [sys.executable, "-m", "stopwise.cli", "decide", str(folder / "model"), *map(str, options)]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def talk(folder, text, *options, code=0):
+    process = start(folder, *options)
+    out, err = process.communicate(text, timeout=120)
+    assert process.returncode == code, err
+    return [json.loads(line) for line in out.splitlines()], err
+
+
+def lines(X):
+    """All series side by side, a step at a time."""
+    places = [(t, i) for t in range(X.shape[1]) for i in range(len(X))]
+    return "".join(json.dumps({"key": f"s{i}", "x": X[i, t].tolist()}) + "\n" for t, i in places)
+
+
+ENDS = "".join(f'{{"key": "s{i}", "end": true}}\n' for i in range(6))
+
+
+def check(told, clf, X):
+    expected = clf.decide(X)
+    assert {one["key"] for one in told} == {f"s{i}" for i in range(len(X))}
+    for one in told:
+        decision = expected[int(one["key"][1:])]
+        assert (one["label"], one["time"], one["forced"]) == (decision.label, decision.time, decision.forced)
+        np.testing.assert_allclose(one["scores"], decision.scores, rtol=1e-4, atol=1e-4)
+
+
+def test_keyed_lines_are_decided_as_whole_series(folder, clf, X):
+    told, err = talk(folder, lines(X))
+    check(told, clf, X)
+    assert err == ""
+
+
+def test_csv_from_a_file_without_a_key(folder, clf, X, tmp_path):
+    np.savetxt(tmp_path / "one.csv", X[0], delimiter=",", header="u,v", comments="")
+    (told,), _ = talk(folder, "", "--input", tmp_path / "one.csv")
+    decision = clf.decide(X[:1])[0]
+    assert (told["label"], told["time"], told["forced"]) == (decision.label, decision.time, decision.forced)
+    assert "key" not in told
+
+
+def test_bad_lines_are_told_and_left_out(folder, clf, X):
+    good = lines(X).splitlines(keepends=True)
+    bad = ["oops\n", '{"key": "s0", "x": [1, 2, 3]}\n', '{"key": "nobody", "end": true}\n']
+    mixed = [*good[:3], *bad, *good[3:]]
+    told, err = talk(folder, "".join(mixed))
+    check(told, clf, X)
+    assert [line.split(":")[1].strip() for line in err.splitlines()] == ["line 4", "line 5", "line 6"]
+
+
+def test_strict_stops_at_the_first_bad_line(folder):
+    _, err = talk(folder, '{"x": [1, 2]}\noops\n', "--strict", code=2)
+    assert "line 2" in err
+
+
+def test_the_end_of_a_stream_forces_its_decision(folder):
+    told, _ = talk(folder, '{"key": "a", "x": [0, 0]}\n{"key": "a", "end": true}\n')
+    assert told[0]["forced"]
+
+
+def test_an_answer_comes_before_the_next_line_is_there(folder):
+    process = start(folder)
+    sure = json.dumps({"key": "a", "x": [30.0, 0.0]}) + "\n"
+    process.stdin.write(sure)
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["key"] == "a"  # while standard input is still open
+    process.communicate()
+    assert process.returncode == 0
+
+
+def test_states_let_a_restart_go_on(folder, clf, X, tmp_path):
+    text = lines(X).splitlines(keepends=True)
+    first, _ = talk(folder, "".join(text[:15]), "--state", tmp_path)
+    rest, err = talk(folder, "".join(text[15:]) + ENDS, "--state", tmp_path)
+    check(first + rest, clf, X)
+    assert "going on with 6 streams as they were after sample 15" in err
+
+
+def test_a_killed_run_loses_only_what_came_after_the_last_save(folder, clf, X, tmp_path):
+    text = lines(X).splitlines(keepends=True)
+    process = start(folder, "--state", tmp_path, "--save-every", 6)
+    process.stdin.write("".join(text[:14]))
+    process.stdin.flush()
+    wait_for(tmp_path / "streams.safetensors")
+    time.sleep(1.0)
+    process.kill()
+    first = [json.loads(line) for line in process.communicate()[0].splitlines()]
+    rest, err = talk(folder, "".join(text[12:]) + ENDS, "--state", tmp_path)
+    assert "after sample 12" in err
+    told = {one["key"]: one for one in rest} | {one["key"]: one for one in first}
+    check(list(told.values()), clf, X)
+
+
+def test_an_interrupt_saves_the_states(folder, tmp_path):
+    with start(folder, "--state", tmp_path) as process:
+        process.stdin.write('{"key": "a", "x": [0, 0]}\nnonsense\n')
+        process.stdin.flush()
+        process.stderr.readline()  # the nonsense was read, hence the sample before it
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    assert (tmp_path / "streams.safetensors").exists()
+
+
+def test_a_closed_pipe_ends_it_cleanly(folder):
+    with start(folder) as process:
+        process.stdout.close()
+        sure = "".join(json.dumps({"key": i, "x": [30.0, 0.0]}) + "\n" for i in range(50))
+        with suppress(BrokenPipeError):
+            process.stdin.write(sure)
+            process.stdin.flush()
+        assert process.wait(timeout=60) == 0
+        assert process.stderr.read() == ""
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+def test_a_damaged_state_is_told_and_kept(folder, tmp_path):
+    (tmp_path / "streams.safetensors").write_bytes(b"rubbish")
+    _, err = talk(folder, '{"x": [0, 0]}\n', "--state", tmp_path, code=2)
+    assert "damaged" in err
+    assert (tmp_path / "streams.safetensors").read_bytes() == b"rubbish"
+
+
+def wait_for(path):
+    for _ in range(600):
+        if os.path.exists(path):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{path} never came")

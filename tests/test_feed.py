@@ -1,0 +1,71 @@
+"""Lines of samples, well and badly made."""
+
+import math
+
+import pytest
+
+from stopwise.feed import Malformed, Sample, read_samples
+
+
+def read(*lines):
+    return list(read_samples(lines))
+
+
+def test_json_with_and_without_keys():
+    assert read('{"key": "a", "x": [1, 2.5]}', '{"x": [3]}', "[4, 5]", '{"key": 7, "x": 2}') == [
+        Sample(1, "a", [1.0, 2.5]),
+        Sample(2, None, [3.0]),
+        Sample(3, None, [4.0, 5.0]),
+        Sample(4, 7, [2.0]),
+    ]
+
+
+def test_the_end_of_a_stream():
+    assert read('{"key": "a", "end": true}') == [Sample(1, "a", None)]
+
+
+def test_missing_numbers():
+    assert math.isnan(read('{"x": [null]}')[0].x[0])
+    assert math.isnan(read("u,v", "1,")[0].x[1])
+
+
+def test_csv_with_a_header_without_one_and_with_a_key():
+    assert read("u,v", "1,2", "3,4") == [Sample(2, None, [1.0, 2.0]), Sample(3, None, [3.0, 4.0])]
+    assert read("1,2", "3,4") == [Sample(1, None, [1.0, 2.0]), Sample(2, None, [3.0, 4.0])]
+    assert read("u,key,v", '1,"a, b",2') == [Sample(2, "a, b", [1.0, 2.0])]
+
+
+def test_empty_lines_count_and_say_nothing():
+    assert read("", "  ", "[1]", "", "[2]") == [Sample(3, None, [1.0]), Sample(5, None, [2.0])]
+    assert read() == []
+    assert read("", "") == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (["[1]", "{"], "not JSON"),
+        (["[1]", '"word"'], "expected"),
+        (["[1]", '{"x": ["1"]}'], "list of numbers"),
+        (["[1]", '{"x": [true]}'], "list of numbers"),
+        (["[1]", '{"y": [1]}'], "list of numbers"),
+        (["[1]", '{"key": [1], "x": [1]}'], "key must be"),
+        (["[1]", '{"key": true, "x": [1]}'], "key must be"),
+        (["u,v", "1"], "expected 2 fields"),
+        (["u,v", "1,word"], "not a number: 'word'"),
+        (["1,2", "1,word"], "not a number"),
+    ],
+)
+def test_a_malformed_line_is_told_with_its_number(lines, reason):
+    said = read(*lines)[-1]
+    assert isinstance(said, Malformed)
+    assert said.line == 2
+    assert reason in said.reason
+
+
+def test_lines_are_answered_as_they_come():
+    def lines():
+        yield "[1]\n"
+        raise RuntimeError("nobody should ask for a second line yet")
+
+    assert next(read_samples(lines())) == Sample(1, None, [1.0])
