@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from stopwise.rules import SPRT
+from stopwise.rules import SPRT, Rule
 
 
 def slow_sprt(scores, lengths, needed):
@@ -218,3 +218,14 @@ def test_scores_that_do_not_fit(rule, message):
 def test_wrong_wald(alpha, beta, message):
     with pytest.raises(ValueError, match=message):
         SPRT.wald(alpha, beta)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("rule", [SPRT(0.0), SPRT(1.3), SPRT(np.inf), SPRT(error_rate=0.2)], ids=repr)
+def test_two_largest_scores_tell_what_all_margins_tell(rule, classes):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(300, classes)).round(1)  # with ties
+    times = np.ones(300, dtype=np.int64)
+    np.testing.assert_array_equal(
+        rule.accept_checked(scores, times), Rule.accept_checked(rule, scores, times)
+    )

