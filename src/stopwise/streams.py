@@ -159,18 +159,18 @@ class Streams:
         if len(keys) > self.max_streams:
             head, tail = slice(self.max_streams), slice(self.max_streams, None)
             return self._take(keys[head], samples[head]) | self._take(keys[tail], samples[tail])
-        known = [key for key in keys if key in self._rows]
-        for key in known:
+        new_keys = [key for key in keys if key not in self._rows]
+        for key in keys if not new_keys else set(keys).difference(new_keys):
             self._rows.move_to_end(key)
-        if len(known) < len(keys):
-            self._new_rows([key for key in keys if key not in self._rows])
+        if new_keys:
+            self._new_rows(new_keys)
         if self._decisions:
             open_ = [i for i, key in enumerate(keys) if key not in self._decisions]
             if len(open_) < len(keys):
                 keys, samples = [keys[i] for i in open_], samples[open_]
         if not keys:
             return {}
-        rows = np.fromiter((self._rows[key] for key in keys), dtype=np.int64, count=len(keys))
+        rows = _places([self._rows[key] for key in keys])
         new = self._engine.advance({name: value[rows] for name, value in self._state.items()}, samples)
         for name, value in new.items():
             self._state[name][rows] = value
@@ -203,7 +203,15 @@ class Streams:
         size = min(max(wanted, 2 * have), self.max_streams)
         more = self._engine.start(size - have)
         self._state = {name: np.concatenate([value, more[name]]) for name, value in self._state.items()}
-        self._free.extend(range(size - 1, have - 1, -1))
+        # The lowest rows go first, so that streams that came together lie together.
+        self._free = [*range(size - 1, have - 1, -1), *self._free]
+
+
+def _places(rows: list[int]) -> slice | np.ndarray:
+    """Return rows as an index; where they follow each other, as a slice, which copies nothing."""
+    if rows[-1] - rows[0] == len(rows) - 1 and rows == list(range(rows[0], rows[-1] + 1)):
+        return slice(rows[0], rows[-1] + 1)
+    return np.array(rows)
 
 
 def _rounds(keys: list[Hashable]) -> list[list[int]]:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from stopwise.bench.measure import Figure, Work, child_peak_megabytes, quartiles, race
+from stopwise.bench.streaming import STREAMING
 from stopwise.bench.yardsticks import G, H, PrefixEncoder, S, Shape, SlicedLSTM, U, threshold_sweep
-from stopwise.estimator import EarlyClassifier
+from stopwise.estimator import PAPER, EarlyClassifier
 from stopwise.llr import lsel
 from stopwise.metrics import sat_curve
 from stopwise.nets import Integrator, build
@@ -125,7 +126,7 @@ def sat_memory() -> Figure:
 def scoring_throughput() -> Figure:
     """G: series per second of `EarlyClassifier.scores` ÷ those of the bare network's forward."""
     X, y = _g_data(2000)
-    clf = EarlyClassifier("b2bsqrt", max_epochs=1, patience=None, progress=False).fit(X[:200], y[:200])
+    clf = EarlyClassifier("b2bsqrt", **PAPER, max_epochs=1, progress=False).fit(X[:200], y[:200])
     batches = torch.from_numpy(X).split(100)
 
     def bare() -> None:
@@ -143,7 +144,7 @@ def fit_overhead() -> Figure:
 
     def epoch() -> None:
         clf = EarlyClassifier(
-            "b2bsqrt", max_epochs=1, validation_fraction=0, standardize=False, progress=False
+            "b2bsqrt", **PAPER, max_epochs=1, validation_fraction=0, standardize=False, progress=False
         )
         clf.fit(X, y)
 
@@ -183,6 +184,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         scoring_throughput,
         fit_overhead,
         growth,
+        *STREAMING,
     )
 }
 

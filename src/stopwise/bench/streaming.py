@@ -1,0 +1,99 @@
+"""Streaming: one update against one bare LSTM cell, and many streams against the bare batched step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from stopwise.bench.measure import Figure, Work, quartiles, race
+from stopwise.nets import build
+from stopwise.nets.steps import make_step
+from stopwise.rules import SPRT
+from stopwise.stream import Engine, Stream
+from stopwise.streams import Streams
+
+SMALL, LARGE = (64, 10, 16), (256, 10, 512)  # H, N, D
+UPDATES = 2000
+MANY = 10_000
+
+
+def stream_accumulator_small() -> Figure:
+    """Accumulator, H=64, N=10, D=16: one update ÷ one LSTMCell call."""
+    return _update("accumulator", SMALL, 1.5)
+
+
+def stream_accumulator_large() -> Figure:
+    """Accumulator, H=256, N=10, D=512: one update ÷ one LSTMCell call."""
+    return _update("accumulator", LARGE, 1.5)
+
+
+def stream_b2bsqrt_small() -> Figure:
+    """B2Bsqrt, H=64, N=10, D=16: one update ÷ one LSTMCell call."""
+    return _update("b2bsqrt", SMALL, 3.0)
+
+
+def stream_b2bsqrt_large() -> Figure:
+    """B2Bsqrt, H=256, N=10, D=512: one update ÷ one LSTMCell call."""
+    return _update("b2bsqrt", LARGE, 3.0)
+
+
+def stream_many() -> Figure:
+    """10 000 streams of the accumulator: updates a second ÷ those of the bare batched step."""
+    engine = _engine("accumulator", SMALL)
+    streams = Streams(engine)
+    keys = np.arange(MANY)
+    x = np.random.default_rng(0).standard_normal((MANY, SMALL[2]), dtype=np.float32)
+    state = engine.start(MANY)
+    mine, theirs = race(lambda: streams.update(keys, x), lambda: engine.step(state, x), turns=15)
+    note = f"{MANY / np.median(mine) / 1e3:.0f} thousand updates a second"
+    name = "10 000 streams: update rate ÷ bare step rate"
+    return Figure(name, *quartiles(theirs / mine), 0.7, 0.7, "higher", note=note)
+
+
+STREAMING: tuple[Callable[[], Figure], ...] = (
+    stream_accumulator_small,
+    stream_accumulator_large,
+    stream_b2bsqrt_small,
+    stream_b2bsqrt_large,
+    stream_many,
+)
+
+
+def _update(model: str, shape: tuple[int, int, int], aim: float) -> Figure:
+    hidden, order, features = shape
+    stream = Stream(_engine(model, shape))
+    x = np.random.default_rng(0).standard_normal(features, dtype=np.float32)
+    cell = torch.nn.LSTMCell(features, hidden)
+    sample, state = torch.from_numpy(x)[None], (torch.zeros(1, hidden), torch.zeros(1, hidden))
+    matrix = np.ones((4 * hidden, features + hidden), np.float32)
+    vector = np.ones(features + hidden, np.float32)
+
+    def bare() -> None:
+        with torch.inference_mode():
+            cell(sample, state)
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # waking a second thread would cost the cell more than it gains
+    try:
+        mine, theirs = race(lambda: stream.update(x), bare, turns=UPDATES, warm_up=50)
+        product: Work = lambda: matrix @ vector  # noqa: E731 - as plain as can be
+        _, least = race(bare, product, turns=UPDATES, warm_up=50)
+    finally:
+        torch.set_num_threads(threads)
+    median, late = (1e6 * np.percentile(mine, q) for q in (50, 99))
+    note = (
+        f"median {median:.0f} µs, 99 % {late:.0f} µs; LSTMCell {1e6 * np.median(theirs):.0f} µs, bare "
+        f"product {1e6 * np.median(least):.0f} µs; {stream._engine.step.bytes()} bytes a stream"
+    )
+    name = f"{model} H={hidden} N={order} D={features}: update ÷ LSTMCell"
+    return Figure(name, *quartiles(mine / theirs), aim, aim, "lower", note=note)
+
+
+def _engine(model: str, shape: tuple[int, int, int]) -> Engine:
+    hidden, order, features = shape
+    torch.manual_seed(0)
+    net = build(model, features=features, classes=2, order=order, longest=False, hidden=hidden)
+    fill = np.zeros(features, np.float32)
+    return Engine(make_step(net), SPRT(1e9), np.arange(2), "error", fill, bytes(16))
