@@ -24,7 +24,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(orders, "CANDIDATES", (0, 1))
 
 
-PICTURES = {"fig1": 2, "fig2": 1, "fig5": 3, "main": 2, "precision": 6}
+PICTURES = {"fig1": 2, "fig2": 1, "fig5": 3, "main": 2, "precision": 7}
 
 
 @pytest.mark.parametrize("figure", PICTURES)

@@ -13,6 +13,7 @@ from stopwise.experiments.models import BASELINES, MODELS, PROPOSED
 from stopwise.experiments.presets import preset
 from stopwise.experiments.statistics import mean_and_sem, p_of_beating
 
+TITLES = {"a2": "a = 2", "a1": "a = 1"}
 KEYS = ("llr_error", "slope", "ausat", "oracle_ausat", "fit_seconds")
 
 
@@ -57,7 +58,7 @@ def reproduce(
             errors,
             limit=least[world]["longest"],
             trivial=errors["accumulator"][0] / relative[0],
-            title=f"{sizes.train:,} series, {world}: mean absolute LLR error",
+            title=f"{sizes.train:,} series, {TITLES[world]}",
         )
         pictures.append(plots.save(figure, folder / f"main-{world}-{name}")[0])
     with written_aside(folder / f"main-{name}.json") as [aside]:

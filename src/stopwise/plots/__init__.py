@@ -8,5 +8,14 @@ from stopwise.plots.errors import llr_error_bars
 from stopwise.plots.llr import llr_scatter, llr_trajectories
 from stopwise.plots.sat import sat_curves
 from stopwise.plots.style import save
+from stopwise.plots.teaching import teaching
 
-__all__ = ["error_conditions", "llr_error_bars", "llr_scatter", "llr_trajectories", "sat_curves", "save"]
+__all__ = [
+    "error_conditions",
+    "llr_error_bars",
+    "llr_scatter",
+    "llr_trajectories",
+    "sat_curves",
+    "save",
+    "teaching",
+]

@@ -49,8 +49,8 @@ def line_style(i: int) -> dict[str, Any]:
 def figure_with_panels(
     count: int, width: float, height: float, sharey: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `count` panels, at most four in a row."""
-    columns = min(count, 4)
+    """Return a figure with `count` panels, at most five in a row."""
+    columns = min(count, 5)
     rows = -(-count // columns)
     figure = Figure(figsize=(max(width * columns, 4.2), height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, sharey=sharey, squeeze=False).ravel().tolist()
