@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup demo test test-slow lint types layers format check clean
+.PHONY: setup demo test test-slow test-spark lint types layers format check clean
 
 setup: $(INSTALLED)
 
@@ -21,6 +21,10 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -q -m slow
+
+test-spark: setup
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark]'
+	$(BIN)/python -m pytest -q -m spark tests/spark -W default
 
 lint: setup
 	$(BIN)/ruff check

@@ -1,0 +1,90 @@
+"""Streams on a local Spark against local streams. Run by `make test-spark`: the package is large."""
+
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import stopwise as sw
+from stopwise.spark import decide
+
+pytestmark = pytest.mark.spark
+pyspark = pytest.importorskip("pyspark", reason="pip install 'stopwise[spark]'")
+
+SERIES, STEPS = 12, 8
+SCHEMA = "key string, t int, u double, v double, last boolean"
+
+
+@pytest.fixture(scope="module")
+def spark():
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers' Python is this one
+    session = (
+        pyspark.sql.SparkSession.builder.master("local[2]")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model")
+    X, y, _ = sw.datasets.gaussian(200, offset=1.0, dim=2, length=STEPS, seed=0)
+    clf = sw.EarlyClassifier(order=1, max_epochs=2, rule=sw.SPRT(3.0), missing="mask")
+    clf.fit(X, np.array(["no", "yes"])[y]).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def X():
+    X = sw.datasets.gaussian(SERIES, offset=1.0, dim=2, length=STEPS, seed=1)[0]
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def write(folder, name, X, steps):
+    """A file of samples, in an order nobody should rely on."""
+    rows = [
+        {"key": f"s{i}", "t": t, "last": t == STEPS - 1}
+        | {column: float(x) for column, x in zip("uv", X[i, t]) if np.isfinite(x)}
+        for t in reversed(steps)
+        for i in range(len(X))
+    ]
+    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def run(spark, folder, model, out):
+    """Take all files that are there, then stop; Spark keeps what it has seen in `out/checkpoint`."""
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder))
+    decisions = decide(frame, str(model), key="key", features=["u", "v"], order_by="t", end="last")
+    writer = decisions.writeStream.format("json").option("path", str(out / "told"))
+    writer = writer.option("checkpointLocation", str(out / "checkpoint")).outputMode("append")
+    writer.trigger(availableNow=True).start().awaitTermination(240)
+    return {row["key"]: row for row in spark.read.json(str(out / "told")).collect()}
+
+
+def test_spark_decides_as_local_streams_across_batches_and_restarts(spark, model, X, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write(folder, "1.json", X, range(3))
+    write(folder, "2.json", X, range(3, 5))
+    early = run(spark, folder, model, tmp_path)
+    write(folder, "3.json", X, range(5, STEPS))
+    told = run(spark, folder, model, tmp_path)  # another query, which goes on from the checkpoint
+    expected = sw.load(model).decide(X)
+    assert len(told) == SERIES
+    assert 0 < len(early) < SERIES
+    for i in range(SERIES):
+        row, decision = told[f"s{i}"], expected[i]
+        assert (row["label"], row["time"], row["forced"]) == (decision.label, decision.time, decision.forced)
+        np.testing.assert_allclose(row["scores"], decision.scores, rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_that_is_not_there_is_told_before_anything_runs(spark, tmp_path):
+    frame = spark.readStream.schema(SCHEMA).json(str(tmp_path))
+    with pytest.raises((FileNotFoundError, ValueError), match="nowhere"):
+        decide(frame, str(tmp_path / "nowhere"), key="key", features=["u", "v"])
