@@ -62,11 +62,13 @@ class WindowBody(nn.Module):
         """Return the features (B, W, M, H) of windows that start afresh: nothing before them counts."""
         samples = min(x.shape[1], self.window)
         windows = x.shape[1] - samples + 1
-        lagged = torch.einsum("btd,mhd->mbth", x, self.lags[:samples])  # lag m of each sample
-        states = [
-            sum(lagged[j, :, m - j : m - j + windows] for j in range(m + 1)) + self.bias[m]
-            for m in range(samples)
-        ]
+        # What the samples from m back to their window's first add up to: one more lag each time, with the
+        # first time dropped, so that entry w is always that of the window that starts at w.
+        total = F.linear(x, self.lags[0])
+        states = [total[:, :windows] + self.bias[0]]
+        for m in range(1, samples):
+            total = total[:, 1:] + F.linear(x[:, : x.shape[1] - m], self.lags[m])
+            states.append(total[:, :windows] + self.bias[m])
         return self._units(torch.stack(states, dim=2))
 
 
