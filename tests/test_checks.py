@@ -40,7 +40,7 @@ ESTIMATORS = [
     small(model="lstm", loss="lllr", llre_ratio=0.5, order=2),
     small(model="accumulator", llre_ratio=0.5, order=2, dropout=0.2),
     small(model="tandemformer", model_params={"pooling": "one-token", "positions": "learned"}, order=2),
-    small(model=own_integrator, model_params=None),
+    small(model=own_integrator, model_params=None, order=1),
 ]
 
 

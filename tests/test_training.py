@@ -210,7 +210,7 @@ def overfitting():
 
 def test_early_stopping_keeps_the_best_weights():
     (train_set, validation_set), recipe = overfitting()
-    net = network(order=3)
+    net = network(order=3, products=0)
     history = train(net, train_set, validation_set, recipe)
     losses = [record["validation_loss"] for record in history]
     best = int(np.argmin(losses))

@@ -20,6 +20,7 @@ from sklearn.base import clone
 from stopwise import rules
 from stopwise.datasets import gaussian
 from stopwise.estimator import EarlyClassifier, load
+from stopwise.nets.steps import STEPS
 from stopwise.rules import Rule
 
 Check = tuple[str, Callable[[], None]]
@@ -202,6 +203,24 @@ def check_decisions_follow_the_rule(estimator: EarlyClassifier) -> None:
     assert np.allclose(probability.sum(1), 1)
 
 
+def check_streams_equal_whole_series(estimator: EarlyClassifier) -> None:
+    """A series fed sample by sample has the scores and the decision it has as a whole."""
+    clf, X, _ = _fitted(estimator)
+    if type(clf.net_) not in STEPS:  # a network of one's own need not stream
+        return
+    whole, decisions = clf.scores(X), clf.decide(X)
+    for row in range(5):
+        stream = clf.stream()
+        for t, x in enumerate(X[row]):
+            decision = stream.update(x)
+            _close(stream.scores, whole[row, t], f"stream, step {t + 1}")
+            if decision is not None:
+                break
+        decision = stream.finish()
+        assert decision.time == decisions[row].time
+        assert decision.label == decisions[row].label
+
+
 def check_save_and_pickle_round_trip(estimator: EarlyClassifier) -> None:
     """A model saved and loaded, or pickled, gives the same scores and decisions to the bit."""
     clf, X, _ = _fitted(estimator)
@@ -232,6 +251,7 @@ ESTIMATOR_CHECKS = [
     check_the_same_seed_gives_the_same_result,
     check_labels_of_any_type,
     check_decisions_follow_the_rule,
+    check_streams_equal_whole_series,
     check_save_and_pickle_round_trip,
 ]
 

@@ -68,6 +68,8 @@ class Reporter:
         self._done += steps
         if self._bar:
             self._bar.update(self._task, completed=self._done)
+        if self._lines and steps:
+            self._unsaid = f"{self._title}: {self._done}/{self._total}"
 
     def advance(self, note: str = "", steps: int = 1) -> None:
         """Say that `steps` more are done; `note` tells the newest figures."""

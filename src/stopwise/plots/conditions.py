@@ -59,14 +59,14 @@ def error_conditions(
     widths = [max(len(next(iter(rows.values()))[panel]), 1) + 0.6 for panel in panels]
     figure = Figure(figsize=(0.72 * sum(widths) + 1.0, 2.7 * len(rows) + 0.9), layout="constrained")
     grid = figure.subplots(len(rows), len(panels), sharey="row", squeeze=False, width_ratios=widths)
-    for line, (row, content) in zip(grid, rows.items()):
+    for number, (line, (row, content)) in enumerate(zip(grid, rows.items())):
         for axes, panel in zip(line, panels):
             _panel(axes, content[panel], models, (starred or {}).get(row, {}).get(panel, ()))
             if limits and row in limits:
                 axes.axhline(limits[row], color=TRUTH, ls=DASHES, lw=1.1, zorder=1)
             if trivial and row in trivial:
                 axes.axhline(trivial[row], color=QUIET, ls=":", lw=1.2, zorder=1)
-            if line is grid[0]:
+            if number == 0:
                 axes.set_title(panel)
         line[0].set_ylabel(f"{row}\nLLR error (nats)")
         _star(line, content, panels, (starred or {}).get(row, {}))

@@ -20,7 +20,7 @@ from stopwise.nets.steps.base import State, Step
 from stopwise.nets.steps.windows import LSTMStep, TandemformerStep
 from stopwise.nets.transformer import Tandemformer
 
-__all__ = ["State", "Step", "make_step"]
+__all__ = ["STEPS", "State", "Step", "make_step"]
 
 STEPS = {Accumulator: AccumulatorStep, LSTMIntegrator: LSTMStep, Tandemformer: TandemformerStep}
 
