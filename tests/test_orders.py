@@ -60,7 +60,7 @@ def test_an_autoregressive_world_gives_its_own_order(order, length, monkeypatch)
     X, y, _ = sw.datasets.autoregressive(1000, dim=2, length=length, order=order, radius=0.8)
     clf = small().fit(X, y)
     assert clf.order_ == order
-    assert [one["order"] for one in clf.order_search_] == [0, 1, 2, 3]
+    assert [one["order"] for one in clf.order_search_] == [0, 1, 2, 3, length - 1]
 
 
 def test_independent_samples_give_order_zero(monkeypatch):

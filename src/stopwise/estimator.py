@@ -48,8 +48,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         callable (features, classes, order) → `stopwise.nets.Integrator` of your own.
     order
         N, the Markov order: the evidence of a sample depends on the N before it. None: the longest the
-        series allow. "auto": short trainings of small orders, of which the smallest is taken that does not
-        clearly lose on validation series.
+        series allow. "auto": short trainings of small orders and of the longest, of which the smallest is
+        taken that does not clearly lose on validation series.
     formula
         "tandem" or "oblivion": from logits of windows to scores.
     loss
@@ -394,9 +394,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             )
         part = train_set.sample(orders.SEARCH_SERIES, self.seed)
         held = validation_set.sample(orders.SEARCH_SERIES, self.seed)
-        steps_an_epoch = -(-len(part) // recipe.batch_size)
-        epochs = min(recipe.max_epochs, max(5, orders.SEARCH_STEPS // steps_an_epoch))
-        short = replace(recipe, max_epochs=epochs)
+        steps, whole = (-(-len(data) // recipe.batch_size) for data in (part, train_set))
+        wanted = min(orders.SEARCH_STEPS, recipe.max_epochs * whole)
+        short = replace(recipe, max_epochs=-(-wanted // steps), patience=None)
         losses = {}
         for order in orders.candidates(self.n_steps_):
             net = self._fresh(order)
@@ -456,7 +456,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
                 features=self.n_channels_ * (2 if self.missing == "mask" else 1),
                 classes=len(self.classes_),
                 order=order,
-                longest=self.order is None or self.order == self.n_steps_ - 1,
+                longest=order == self.n_steps_ - 1,
                 formula=self.formula,
                 **params,
             )

@@ -17,19 +17,21 @@ CANDIDATES = (0, 1, 2, 3, 5, 8)
 CLEARLY = 2.0
 # The search is short: enough to tell the orders apart, not to reach the last digit.
 SEARCH_SERIES = 5000
-SEARCH_STEPS = 400
+SEARCH_STEPS = 1000
 SEARCH_RIDGES = (1e-3, 1e-5)
 
 
 def candidates(steps: int) -> list[int]:
-    """Return the orders to try on series of so many steps.
+    """Return the orders to try on series of so many steps: small ones, and the longest.
 
     Examples
     --------
     >>> candidates(4)
     [0, 1, 2, 3]
+    >>> candidates(50)
+    [0, 1, 2, 3, 5, 8, 49]
     """
-    return [order for order in CANDIDATES if order < steps]
+    return sorted({order for order in (*CANDIDATES, steps - 1) if order < steps})
 
 
 def series_lsel(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
