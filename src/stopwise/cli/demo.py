@@ -21,7 +21,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of data and training.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Show what saturation of log-likelihood ratios is, and that it is cured (about two minutes)."""
+    """Show what saturation of log-likelihood ratios is, and that it is cured (about four minutes)."""
     from stopwise.experiments import demo as experiment
 
     if not as_json:
