@@ -97,6 +97,26 @@ def test_states_travel_between_one_and_many(clf):
     np.testing.assert_array_equal(back.scores, stream.scores)
 
 
+def test_all_states_are_those_of_each_stream(clf):
+    streams = clf.streams()
+    streams.update(["a", "b"], np.ones((2, 2)))
+    streams.update({"b": [1.0, -2.0]})
+    streams.put("c", _decided(clf))
+    keys, arrays = streams.states()
+    assert keys == ["a", "b", "c"]
+    for row, key in enumerate(keys):
+        for name, value in streams.stream(key).state().items():
+            np.testing.assert_array_equal(arrays[name][row], value)
+    assert clf.streams().states()[0] == []
+
+
+def _decided(clf):
+    stream = clf.stream()
+    stream.update([0.1, 0.2])
+    stream.finish()
+    return stream.state()
+
+
 def test_nothing_is_nothing(clf):
     assert clf.streams().update({}) == {}
     assert clf.streams().update([], np.empty((0, 2))) == {}

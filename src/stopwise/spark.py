@@ -60,7 +60,7 @@ def decide(
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     about = _Columns(str(model), key, tuple(features), order_by, end)
-    # A plan for every worker names what it needs, and fails here if the model cannot be read.
+    # Here, so that a model that cannot be read is told before the query starts.
     _classifier(about.model)
     kind = frame.schema[key].dataType.simpleString()
     return frame.groupBy(key).applyInPandasWithState(

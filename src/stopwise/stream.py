@@ -171,15 +171,9 @@ class Stream:
         about = {
             "version": np.array(STATE_VERSION),
             "model": np.frombuffer(self._engine.identity, dtype=np.uint8),
-            "decided": np.array(self._decided_code()),
+            "decided": np.array(decided_code(self._engine, self.decided)),
         }
         return about | {name: np.array(value[0]) for name, value in self._state.items()}
-
-    def _decided_code(self) -> int:
-        if self.decided is None:
-            return -1
-        label = int(np.flatnonzero(self._engine.classes == self.decided.label)[0])
-        return -2 - label if self.decided.forced else label
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self._state = checked_state(self._engine, state)
@@ -191,6 +185,14 @@ class Stream:
                     f"`state` is damaged: it decided for class {label} of {len(self._engine.classes)}."
                 )
             self.decided = self._engine.decision(label, self.time, code < 0, self._state["scores"][0])
+
+
+def decided_code(engine: Engine, decision: Decision | None) -> int:
+    """Return a decision as a state holds it: its class, -1 for none, -2 - class where it was forced."""
+    if decision is None:
+        return -1
+    label = int(np.flatnonzero(engine.classes == decision.label)[0])
+    return -2 - label if decision.forced else label
 
 
 def checked_state(engine: Engine, state: Mapping[str, Any]) -> State:

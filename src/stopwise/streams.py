@@ -11,7 +11,7 @@ import numpy as np
 
 from stopwise.decision import Decision
 from stopwise.nets.steps import State
-from stopwise.stream import Engine, Stream
+from stopwise.stream import STATE_VERSION, Engine, Stream, decided_code
 from stopwise.validation import check_integer
 
 logger = logging.getLogger("stopwise")
@@ -143,10 +143,14 @@ class Streams:
 
     def states(self) -> tuple[list[Hashable], dict[str, np.ndarray]]:
         """Return all keys and their states, as `Stream.state` gives them, one below the other: (n, ...)."""
-        keys = list(self._rows)
-        each = [self.stream(key).state() for key in keys]
-        names = Stream(self._engine).state() if not each else each[0]
-        return keys, {name: np.array([state[name] for state in each]) for name in names}
+        keys, rows = list(self._rows), list(self._rows.values())
+        codes = [decided_code(self._engine, self._decisions.get(key)) for key in keys]
+        about = {
+            "version": np.full(len(keys), STATE_VERSION),
+            "model": np.tile(np.frombuffer(self._engine.identity, dtype=np.uint8), (len(keys), 1)),
+            "decided": np.array(codes, dtype=np.int64),
+        }
+        return keys, about | {name: value[rows] for name, value in self._state.items()}
 
     def _row(self, key: Hashable) -> int:
         try:

@@ -66,7 +66,7 @@ def reproduce(
     numbers = {"train": sizes.train, "validation": sizes.validation, "test": sizes.test}
     jobs = [
         Job(
-            f"{world}_{model}_{repeat}".replace(" ", "-").replace(",", ""),
+            f"{_stem(world, model)}{repeat}",
             {
                 "world": arguments,
                 "sizes": numbers,
@@ -102,8 +102,13 @@ def _row(results: Mapping[str, Result], world: str, least: dict[str, float] | No
     return row
 
 
+def _stem(world: str, model: str) -> str:
+    """Return the name of a run, up to its repeat."""
+    return f"{world}_{model}_".replace(" ", "-").replace(",", "")
+
+
 def _runs(results: Mapping[str, Result], world: str, model: str) -> list[Result]:
-    prefix = f"{world}_{model}_".replace(" ", "-").replace(",", "")
+    prefix = _stem(world, model)
     return [
         result
         for name, result in results.items()
