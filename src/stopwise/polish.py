@@ -1,11 +1,11 @@
 """Polishing: take a network's last linear map to the optimum of its convex loss.
 
 Every formula is linear in the logits, and the logits are linear in the weights of the last layer: the scores
-are (accumulated features) · (weights), and LSEL and the multiplet loss are convex in the weights (LLLR is
-not: there the nearest optimum is found, and kept if validation data like it better). First-order training leaves
-the scale of large evidence far behind; a quasi-Newton method on the whole training set, in coordinates in
-which the loss is round, finds the optimum in a few dozen passes. The ridge that keeps small data sets from
-over-fitting is chosen on validation data.
+are (accumulated features) · (weights), and LSEL and the multiplet loss are convex in the weights. (LLLR is
+not: there the nearest optimum is found, and kept if validation data like it better.) First-order training
+leaves the scale of large evidence far behind; a quasi-Newton method on the whole training set, in
+coordinates in which the loss is round, finds the optimum in a few dozen passes. The ridge that keeps small
+data sets from over-fitting is chosen on validation data.
 """
 
 from __future__ import annotations
