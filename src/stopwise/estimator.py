@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,14 +14,16 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from stopwise import orders, rules
+from stopwise import orders
 from stopwise.checkpoint import CheckpointError, load_model, save_model
 from stopwise.decision import Decisions
+from stopwise.description import described, parameters, restore
 from stopwise.nets import Integrator, build
 from stopwise.nets.steps import make_step
 from stopwise.polish import polish
-from stopwise.recipe import RECIPE_FIELDS, Examples, Reader, Recipe
+from stopwise.recipe import RECIPE_FIELDS, Examples, Recipe
 from stopwise.rules import SPRT, Rule
+from stopwise.scoring import scored
 from stopwise.series import MISSING, Series, hold
 from stopwise.stream import Engine, Stream
 from stopwise.streams import Streams
@@ -221,7 +222,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         """
         series = self._fitted_series(X)
         result = np.full((len(series), series.steps, len(self.classes_)), np.nan, dtype=np.float32)
-        for rows, scores, lengths in self._all_scored(series):
+        for rows, scores, lengths in self._scored(series):
             inside = np.arange(scores.shape[1]) < lengths[:, None]
             result[rows[0] : rows[-1] + 1, : scores.shape[1]] = np.where(inside[..., None], scores, np.nan)
         return result
@@ -234,7 +235,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     def decide(self, X: Any) -> Decisions:
         """Decide on every series by the stopping rule: labels, times, forced, scores at those times."""
         series = self._fitted_series(X)
-        parts = [self.rule_.decide(scores, lengths) for _, scores, lengths in self._all_scored(series)]
+        parts = [self.rule_.decide(scores, lengths) for _, scores, lengths in self._scored(series)]
         joined = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("labels", "times", "forced", "scores", "lengths")
@@ -264,45 +265,19 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to a folder; `stopwise.load` reads it."""
         check_is_fitted(self)
-        params = self.get_params(deep=False)
-        params["rule"] = None if self.rule is None else self.rule.to_dict()
-        if not isinstance(self.model, str):
-            params["model"] = None
-        about = {
-            "params": params,
-            "classes": _classes_to_json(self.classes_),
-            "order": self.order_,
-            "steps": self.n_steps_,
-            "channels": self.n_channels_,
-            "fill": self._fill.tolist(),
-            "rule": self.rule_.to_dict(),
-            "history": self.history_,
-            "polish": self.polish_,
-            "order_search": self.order_search_,
-        }
-        save_model(path, self.net_.state_dict(), about)
+        save_model(path, self.net_.state_dict(), described(self))
 
     @classmethod
     def load(cls, path: str | Path, *, model: Callable[..., Integrator] | None = None) -> Self:
         """Read a classifier that `save` wrote; `model` is the network's maker where it was your own."""
         tensors, about = load_model(path)
         try:
-            params = about["params"]
-            params["rule"] = None if params["rule"] is None else rules.from_dict(params["rule"])
-            if params["model"] is None and model is None:
-                raise CheckpointError(f"{path} has a network of your own: pass what made it as `model`.")
-            params["model"] = params["model"] or model
-            clf = cls(**params)
-            clf.classes_ = _classes_from_json(about["classes"])
-            clf.order_, clf.n_steps_, clf.n_channels_ = about["order"], about["steps"], about["channels"]
-            clf._fill = np.array(about["fill"], dtype=np.float32)
-            clf.rule_ = rules.from_dict(about["rule"])
-            clf.history_, clf.polish_ = about["history"], about["polish"]
-            clf.order_search_ = about["order_search"]
+            clf = cls(**parameters(about, model))
+            restore(clf, about)
             clf.net_ = clf._build(clf.order_)
             clf.net_.load_state_dict(tensors)
-        except CheckpointError:
-            raise
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from None
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise CheckpointError(f"{path} does not describe a stopwise model: {error}") from error
         clf.net_.eval()
@@ -392,24 +367,15 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
                 "`order`='auto' needs validation series to choose the order on; there are none. Give "
                 "`validation_data`, raise `validation_fraction`, or give an order."
             )
-        part = train_set.sample(orders.SEARCH_SERIES, self.seed)
-        held = validation_set.sample(orders.SEARCH_SERIES, self.seed)
-        steps, whole = (-(-len(data) // recipe.batch_size) for data in (part, train_set))
-        wanted = min(orders.SEARCH_STEPS, recipe.max_epochs * whole)
-        short = replace(recipe, max_epochs=-(-wanted // steps), patience=None)
-        losses = {}
-        for order in orders.candidates(self.n_steps_):
-            net = self._fresh(order)
-            train(net, part, held, short, progress=self.progress, title=f"trying order {order}")
-            if self.polish:
-                polish(net, part, held, short, ridges=orders.SEARCH_RIDGES, progress=self.progress)
-            losses[order] = np.concatenate(
-                [
-                    orders.series_lsel(scores, held.y[rows], lengths)
-                    for rows, scores, lengths in self._scored(net, held.read, len(held))
-                ]
-            )
-        return orders.choose(losses, held.weights())
+        return orders.search(
+            self._fresh,
+            train_set,
+            validation_set,
+            recipe,
+            orders.candidates(self.n_steps_),
+            polished=self.polish,
+            progress=self.progress,
+        )
 
     def _split(
         self, series: Series, indices: np.ndarray, validation_data: tuple[Any, Any] | None
@@ -472,20 +438,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             net.standardise(torch.from_numpy(mean), torch.from_numpy(deviation))
         return net
 
-    def _scored(
-        self, net: Integrator, read: Reader, n: int
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield rows, scores (B, T, K) and lengths (B,) of n series, batch by batch."""
-        for start in range(0, n, self.batch_size):
-            rows = np.arange(start, min(start + self.batch_size, n))
-            x, lengths = read(rows)
-            with torch.inference_mode():
-                scores = net(torch.from_numpy(x).to(self.device)).scores
-            yield rows, scores.cpu().numpy(), lengths
-
-    def _all_scored(self, series: Series) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _scored(self, series: Series) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         read = _Reader(series, np.arange(len(series)), self.missing, self._fill)
-        return self._scored(self.net_, read, len(series))
+        return scored(self.net_, read, len(series), self.batch_size, self.device)
 
 
 class _Reader:
@@ -510,16 +465,3 @@ def load(path: str | Path, *, model: Callable[..., Integrator] | None = None) ->
         What made the network, if it was your own: code is never read from the folder.
     """
     return EarlyClassifier.load(path, model=model)
-
-
-def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:
-    values = classes.tolist()
-    if not all(isinstance(value, bool | int | float | str) for value in values):
-        raise CheckpointError(
-            f"Labels of type {type(values[0]).__name__} cannot be saved: use numbers or strings."
-        )
-    return {"dtype": str(classes.dtype), "values": values}
-
-
-def _classes_from_json(stored: dict[str, Any]) -> np.ndarray:
-    return np.array(stored["values"], dtype=np.dtype(stored["dtype"]))

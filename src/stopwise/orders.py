@@ -7,10 +7,17 @@ precision. So: the smallest order that is not clearly worse than the best.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+
+from stopwise.nets import Integrator
+from stopwise.polish import polish
+from stopwise.recipe import Examples, Recipe
+from stopwise.scoring import scored
+from stopwise.training import train
 
 CANDIDATES = (0, 1, 2, 3, 5, 8)
 # An order is clearly worse when it loses by so many standard errors, series by series.
@@ -32,6 +39,51 @@ def candidates(steps: int) -> list[int]:
     [0, 1, 2, 3, 5, 8, 49]
     """
     return sorted({order for order in (*CANDIDATES, steps - 1) if order < steps})
+
+
+def search(
+    fresh: Callable[[int], Integrator],
+    train_set: Examples,
+    validation_set: Examples,
+    recipe: Recipe,
+    tried: Iterable[int],
+    *,
+    polished: bool,
+    progress: bool | str,
+) -> tuple[int, list[dict[str, Any]]]:
+    """Train a network of each order shortly, and return what `choose` says of their validation losses.
+
+    Parameters
+    ----------
+    fresh
+        Makes an untrained network of an order.
+    train_set, validation_set
+        The data; at most `SEARCH_SERIES` of each are used.
+    recipe
+        How to train; the search takes at most `SEARCH_STEPS` steps an order.
+    tried
+        The orders.
+    polished
+        Whether to polish the trained networks, as the final one will be.
+    progress
+        As for `train`.
+    """
+    part = train_set.sample(SEARCH_SERIES, recipe.seed)
+    held = validation_set.sample(SEARCH_SERIES, recipe.seed)
+    steps, whole = (-(-len(data) // recipe.batch_size) for data in (part, train_set))
+    wanted = min(SEARCH_STEPS, recipe.max_epochs * whole)
+    short = replace(recipe, max_epochs=-(-wanted // steps), patience=None)
+    losses = {}
+    for order in tried:
+        net = fresh(order)
+        train(net, part, held, short, progress=progress, title=f"trying order {order}")
+        if polished:
+            polish(net, part, held, short, ridges=SEARCH_RIDGES, progress=progress)
+        batches = scored(net, held.read, len(held), recipe.batch_size, recipe.device)
+        losses[order] = np.concatenate(
+            [series_lsel(scores, held.y[rows], lengths) for rows, scores, lengths in batches]
+        )
+    return choose(losses, held.weights())
 
 
 def series_lsel(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
