@@ -10,12 +10,12 @@ import typer
 
 from stopwise.cli.common import app, console
 
-FIGURES = ("fig1", "fig2", "fig5", "main", "precision")
+FIGURES = ("fig1", "fig2", "fig5", "main", "precision", "fig4")
 
 
 @app.command()
 def reproduce(
-    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig5, main or precision.")],
+    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig4, fig5, main or precision.")],
     preset: Annotated[
         str, typer.Option(help="quick (minutes), medium (an hour or two) or paper (the paper's sizes).")
     ] = "quick",
@@ -25,6 +25,7 @@ def reproduce(
     ] = Path("stopwise-results"),
     repeats: Annotated[int | None, typer.Option(help="Repeats, if not as the preset says.")] = None,
     workers: Annotated[int, typer.Option(help="Runs at a time; -1: one a core.")] = -1,
+    data: Annotated[str | None, typer.Option(help="fig4: a set in $STOPWISE_DATA, or nosaic_mnist.")] = None,
 ) -> None:
     """Reproduce a figure of the paper, or the table of worlds with known LLRs; a stopped run goes on."""
     from stopwise.experiments.presets import PRESETS
@@ -32,7 +33,10 @@ def reproduce(
 
     check_choice("figure", figure, FIGURES)
     check_choice("--preset", preset, PRESETS)
+    if (figure == "fig4") != (data is not None):
+        raise typer.BadParameter("fig4 needs --data NAME, the other figures take none.", param_hint="--data")
     experiment = import_module(f"stopwise.experiments.{figure}")
-    pictures = experiment.reproduce(preset, out, repeats=repeats, workers=workers, progress=True)
+    chosen = {} if data is None else {"data": data}
+    pictures = experiment.reproduce(preset, out, repeats=repeats, workers=workers, progress=True, **chosen)
     console.print("Pictures: " + ", ".join(str(path) for path in pictures), soft_wrap=True)
-    console.print(f"Results: {out / preset}", soft_wrap=True)
+    console.print(f"Results: {out / (preset if data is None else f'{data}-{preset}')}", soft_wrap=True)

@@ -7,6 +7,7 @@ from stopwise.plots.conditions import error_conditions
 from stopwise.plots.errors import llr_error_bars
 from stopwise.plots.llr import llr_scatter, llr_trajectories
 from stopwise.plots.sat import sat_curves
+from stopwise.plots.sat_bands import sat_bands
 from stopwise.plots.style import save
 from stopwise.plots.teaching import teaching
 
@@ -15,6 +16,7 @@ __all__ = [
     "llr_error_bars",
     "llr_scatter",
     "llr_trajectories",
+    "sat_bands",
     "sat_curves",
     "save",
     "teaching",

@@ -1,0 +1,62 @@
+"""Nosaic MNIST for figure 4: an encoder trained on single frames, and its features of every frame.
+
+The encoder learns from one half of the training images, the integrators from the other: features of frames
+the encoder has seen would look surer than those of new ones.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from stopwise.aside import written_aside
+from stopwise.datasets import NosaicSeries, Split, load
+from stopwise.datasets.npz import read_npz
+from stopwise.features import encode, fit_encoder
+
+ENCODER_IMAGES = 30_000
+SERIES = 20_000
+DIM = 32
+EPOCHS = 4
+TRAIN_SEED, TEST_SEED = 0, 1
+
+
+def features(progress: bool | str = "auto") -> Split:
+    """Return the features (n, 20, DIM) of the series; made once, some minutes, then kept on disk.
+
+    They lie in the folder that the environment variable STOPWISE_CACHE names, else in ``~/.cache/stopwise``.
+    """
+    place = os.environ.get("STOPWISE_CACHE")
+    path = (Path(place) if place else Path.home() / ".cache" / "stopwise") / "nosaic_mnist_features.npz"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        arrays = _made(progress)
+        with written_aside(path) as [aside], aside.open("wb") as file:
+            np.savez(file, **arrays)
+    stored = read_npz(path, ["X_train", "y_train", "X_test", "y_test"])
+    return Split(
+        **stored, class_names=tuple("0123456789"), lengths_train=None, lengths_test=None, groups_train=None
+    )
+
+
+def _made(progress: bool | str) -> dict[str, np.ndarray]:
+    mnist = load("mnist")
+    series = NosaicSeries(mnist.X_train, seed=TRAIN_SEED)
+    learnt = np.arange(ENCODER_IMAGES)
+    encoder = fit_encoder(
+        NosaicSeries(mnist.X_train[learnt], seed=TRAIN_SEED),
+        mnist.y_train[learnt],
+        dim=DIM,
+        epochs=EPOCHS,
+        progress=progress,
+    )
+    rows = np.arange(ENCODER_IMAGES, ENCODER_IMAGES + SERIES)
+    test = NosaicSeries(mnist.X_test, seed=TEST_SEED)
+    return {
+        "X_train": encode(encoder, series[rows], progress=progress),
+        "y_train": mnist.y_train[rows],
+        "X_test": encode(encoder, test, progress=progress),
+        "y_test": mnist.y_test,
+    }

@@ -1,0 +1,51 @@
+"""Operating points: each method picks its own on validation series, and is judged there on test series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stopwise.decision import Decisions
+from stopwise.metrics import sat_curve, summarize
+from stopwise.rules import SPRT, FixedTime, MaxProbability, Rule
+
+CANDIDATES = 60
+
+
+def candidates(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> dict[str, list[Rule]]:
+    """Return, by kind of rule, those to choose from, given validation scores (n, T, K).
+
+    Examples
+    --------
+    >>> scores = np.zeros((2, 3, 2)) + [0.0, 1.0]
+    >>> sorted(candidates(scores, np.array([0, 1]), np.array([3, 3])))
+    ['FixedTime', 'MaxProbability', 'SPRT']
+    """
+    thresholds = sat_curve(scores, y, lengths).thin(CANDIDATES).thresholds
+    times = np.unique(np.linspace(1, lengths.max(), CANDIDATES).round().astype(int))
+    least = 1 / scores.shape[2]
+    doubts = np.geomspace(1 - least, 1e-6, CANDIDATES)
+    return {
+        "SPRT": [SPRT(float(threshold)) for threshold in thresholds],
+        "MaxProbability": [MaxProbability(float(1 - doubt)) for doubt in doubts],
+        "FixedTime": [FixedTime(int(time)) for time in times],
+    }
+
+
+def pick(rules: Sequence[Rule], scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> Rule:
+    """Return the rule with the highest harmonic mean of accuracy and earliness on validation scores."""
+    values = [summarize(rule.decide(scores, lengths), y, scores.shape[2])["harmonic_mean"] for rule in rules]
+    return rules[int(np.argmax(values))]
+
+
+def figures(decisions: Decisions, y: np.ndarray, classes: int) -> dict[str, Any]:
+    """Return what a table of early classifiers tells of decisions whose labels are class indices.
+
+    The average cost weighs errors and the share of the series seen alike.
+    """
+    told = summarize(decisions, y, classes)
+    told["average_cost"] = (1 - told["accuracy"] + told["earliness"]) / 2
+    wanted = ("error", "accuracy", "earliness", "harmonic_mean", "average_cost", "mean_time")
+    return {key: told[key] for key in wanted}

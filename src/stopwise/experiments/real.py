@@ -1,0 +1,144 @@
+"""The real sets of figure 4: what is done to each before it is learnt, and how long training may last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from stopwise.datasets import Split, load
+
+VALIDATION_SEED = 0
+VALIDATION_SHARE = 0.2
+HIP = slice(9, 12)  # the hip centre of a Kinect skeleton of 20 joints
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a set is prepared and how long every model trains on it.
+
+    Parameters
+    ----------
+    epochs
+        At most; the best one is chosen on validation series.
+    batch_size
+        Series a step.
+    stride
+        Every so many samples one is kept: sensors are often faster than what they watch.
+    prepare
+        A change to the samples (n, T, D), the same for every model.
+    """
+
+    epochs: int = 30
+    batch_size: int = 50
+    stride: int = 1
+    prepare: Callable[[np.ndarray], np.ndarray] | None = None
+
+
+def from_hip(X: np.ndarray) -> np.ndarray:
+    """Return skeletons (n, T, 60) relative to the hip centre: where a person stands does not matter."""
+    joints = X.reshape(*X.shape[:2], 20, 3)
+    return (joints - X[:, :, None, HIP]).reshape(X.shape)
+
+
+PLANS = {
+    "nosaic_mnist": Plan(epochs=8, batch_size=100),
+    "ucf101_14_vgg16": Plan(),
+    "jhmdb21": Plan(),
+    "uci_hapt": Plan(epochs=8, batch_size=100, stride=4),
+    "utd_mhad_skeleton": Plan(epochs=40, stride=3, prepare=from_hip),
+    "ucr_electricdevices": Plan(epochs=12, batch_size=100, stride=2),
+    "ucr_ecg5000": Plan(epochs=40, stride=2),
+    "physionet2012": Plan(epochs=15, batch_size=100),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Series and class indices of one part of a set."""
+
+    X: Any  # (n, T, D), or a list of (T_i, D)
+    y: np.ndarray  # (n,)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(n,) steps of each series."""
+        return np.array([len(x) for x in self.X])
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A set as the models see it: training, validation and test part."""
+
+    train: Part
+    validation: Part
+    test: Part
+    classes: int
+
+    @property
+    def steps(self) -> int:
+        """Steps of the longest training series."""
+        return max(len(x) for x in self.train.X)
+
+
+def plan(name: str) -> Plan:
+    """Return how a set is prepared; the usual way for sets without a plan of their own.
+
+    Examples
+    --------
+    >>> plan("uci_hapt").stride
+    4
+    >>> plan("a set of yours").stride
+    1
+    """
+    return PLANS.get(name, Plan())
+
+
+@lru_cache(maxsize=1)
+def ready(name: str, most: int | None = None) -> Ready:
+    """Return a set ready to be learnt.
+
+    Parameters
+    ----------
+    name
+        As for `stopwise.datasets.load`, or "nosaic_mnist", which is made from "mnist".
+    most
+        Of the training and the test series take at most so many, at random.
+    """
+    split = _nosaic() if name == "nosaic_mnist" else load(name)
+    rows, held = split.validation(VALIDATION_SHARE, seed=VALIDATION_SEED)
+    tested = np.arange(len(split.y_test))
+    rng = np.random.default_rng(VALIDATION_SEED)
+    if most is not None:
+        rows, held, tested = (np.sort(rng.permutation(one)[:most]) for one in (rows, held, tested))
+    made = plan(name)
+    train = (split.X_train, split.y_train, split.lengths_train)
+    test = (split.X_test, split.y_test, split.lengths_test)
+    return Ready(
+        _part(made, *train, rows),
+        _part(made, *train, held),
+        _part(made, *test, tested),
+        len(split.class_names),
+    )
+
+
+def _part(made: Plan, X: np.ndarray, y: np.ndarray, lengths: np.ndarray | None, rows: np.ndarray) -> Part:
+    """Return some series, prepared, thinned, and cut at their own ends."""
+    samples = np.asarray(X[rows], dtype=np.float32).reshape(len(rows), X.shape[1], -1)
+    if made.prepare is not None:
+        samples = made.prepare(samples)
+    samples = np.ascontiguousarray(samples[:, :: made.stride])
+    if lengths is None:
+        return Part(samples, y[rows])
+    ends = -(-lengths[rows] // made.stride)
+    return Part([series[:end] for series, end in zip(samples, ends)], y[rows])
+
+
+def _nosaic() -> Split:
+    """Return Nosaic MNIST as features of its frames; see `stopwise.experiments.nosaic`."""
+    from stopwise.experiments.nosaic import features
+
+    return features()

@@ -1,0 +1,99 @@
+"""Speed-accuracy curves of repeated runs, with what is significant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stopwise.plots.style import COLOURS, QUIET, figure_with_panels, finish, line_style
+
+MARKERS = "osD^vP"
+STARS = ((1e-3, "***"), (1e-2, "**"), (5e-2, "*"))
+
+
+def sat_bands(
+    times: Sequence[float],
+    errors: Mapping[str, np.ndarray],
+    *,
+    p_values: Sequence[float] | None = None,
+    reference: tuple[str, Sequence[float]] | None = None,
+    points: Mapping[str, tuple[float, float]] | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw mean macro errors of repeated runs at common hitting times, with bands of one standard error.
+
+    Parameters
+    ----------
+    times
+        (P,) mean hitting times.
+    errors
+        By model, (R, P) macro errors of R runs.
+    p_values
+        (P,) of a proposed model beating every baseline; shaded where below 0.05, with stars: one below 0.05,
+        two below 0.01, three below 0.001.
+    reference
+        Name and (P,) errors of a dashed line.
+    points
+        By name, (time, error) of methods that work at one point only.
+    title
+        Title of the figure.
+
+    Examples
+    --------
+    >>> runs = np.array([[0.4, 0.2, 0.1], [0.5, 0.2, 0.1]])
+    >>> figure = sat_bands([1, 2, 3], {"ours": runs, "theirs": runs + 0.1}, p_values=[0.5, 0.02, 0.0001])
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['*', '***']
+    """
+    figure, (panel,) = figure_with_panels(1, width=7.6, height=4.4)
+    at = np.asarray(times, dtype=float)
+    handles = []
+    for i, (name, runs) in enumerate(errors.items()):
+        runs = 100 * np.asarray(runs, dtype=float)
+        mean = runs.mean(0)
+        sem = runs.std(0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.zeros_like(mean)
+        style = line_style(i)
+        handles += panel.plot(at, mean, label=name, **style)
+        panel.fill_between(at, mean - sem, mean + sem, color=style["color"], alpha=0.25, lw=0)
+    if reference is not None:
+        name, line = reference
+        dashed = {"color": QUIET, "lw": 1.4, "ls": "--"}
+        handles += panel.plot(at, 100 * np.asarray(line, dtype=float), label=name, **dashed)
+    for i, (name, (time, error)) in enumerate((points or {}).items()):
+        panel.plot(
+            time, 100 * error, MARKERS[i % len(MARKERS)], color="0.25", ms=7, mfc="none", mew=1.4, zorder=5
+        )
+        handles.append(
+            Line2D([], [], marker=MARKERS[i % len(MARKERS)], ls="", color="0.25", mfc="none", label=name)
+        )
+    panel.set(xlabel="mean hitting time (samples)", ylabel="macro error (%)", xlim=(at[0], at[-1]))
+    panel.set_yscale("log")
+    panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    panel.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:g}"[0] in "235" else "")
+    if p_values is not None:
+        _shade(panel, at, np.asarray(p_values, dtype=float))
+    finish(figure, title, [])
+    figure.legend(handles=handles, loc="outside right center", frameon=False)
+    return figure
+
+
+def _shade(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:
+    """Shade where p < 0.05, and write stars above each stretch of one level."""
+    edges = np.concatenate([at[:1], (at[1:] + at[:-1]) / 2, at[-1:]])
+    levels = [next((stars for bound, stars in STARS if value < bound), "") for value in p]
+    start = 0
+    for i in range(1, len(levels) + 1):
+        if i < len(levels) and levels[i] == levels[start]:
+            continue
+        if levels[start]:
+            low, high = edges[start], edges[i]
+            panel.axvspan(low, high, color=COLOURS[4], alpha=0.07 * len(levels[start]), lw=0, zorder=0)
+            panel.text(
+                (low + high) / 2, 1.01, levels[start], transform=panel.get_xaxis_transform(),
+                ha="center", fontsize=10,
+            )  # fmt: skip
+        start = i

@@ -1,0 +1,130 @@
+"""Figure 4 end to end on a small set, and what it stands on."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from stopwise.cli import app
+from stopwise.datasets import gaussian
+from stopwise.experiments import fig4, operating, peers, real, real_runs
+from stopwise.metrics import summarize
+from stopwise.rules import SPRT, FixedTime
+
+TINY = fig4.Sizes(trials=1, repeats=2, peer_repeats=0, epochs=0.02, most=None)
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A set "toy" of three classes, unequal lengths, and groups, in a folder of its own."""
+    X, y, _ = gaussian(n=90, classes=3, offset=2.0, dim=3, length=12, seed=0)
+    X_test, y_test, _ = gaussian(n=45, classes=3, offset=2.0, dim=3, length=12, seed=1)
+    lengths = np.random.default_rng(0).integers(8, 13, 90)
+    np.savez(
+        tmp_path / "toy.npz",
+        X_train=X,
+        y_train=y,
+        len_train=lengths,
+        group_train=np.arange(90) // 3,
+        X_test=X_test,
+        y_test=y_test,
+        len_test=np.full(45, 12),
+    )
+    monkeypatch.setenv("STOPWISE_DATA", str(tmp_path))
+    real.ready.cache_clear()
+    return X, y, lengths
+
+
+def test_the_figure_is_made_and_a_finished_one_is_only_drawn_again(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(fig4.PRESETS, "quick", TINY)
+    command = ["reproduce", "fig4", "--data", "toy", "--out", str(tmp_path), "--workers", "1"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "fig4-toy-quick.png").exists()
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "toy-quick").iterdir()}
+    assert len(made) == len(fig4.MODELS) * (1 + TINY.repeats)
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "toy-quick").iterdir()} == made
+    told = json.loads((tmp_path / "fig4-toy-quick.json").read_text())
+    runs = [json.loads((tmp_path / f"toy-quick/accumulator_{i}.json").read_text())["result"] for i in (0, 1)]
+    assert told["ausat"]["accumulator"]["mean"] == pytest.approx(
+        np.mean([run["ausat"] for run in runs]), abs=1e-5
+    )
+    assert told["error_at"]["accumulator"] == [run["error_at"] for run in runs]
+    assert told["points"]["accumulator, SPRT"]["runs"] == 2
+
+
+def test_fig4_needs_data_and_the_others_take_none():
+    for command in (["fig4"], ["fig1", "--data", "toy"]):
+        result = CliRunner().invoke(app, ["reproduce", *command])
+        assert result.exit_code == 2
+        assert "fig4 needs --data NAME" in result.output
+
+
+def test_a_set_is_cut_by_group_and_at_the_ends_of_its_series(toy):
+    X, y, lengths = toy
+    found = real.ready("toy")
+    assert found.classes == 3
+    assert len(found.train.y) + len(found.validation.y) == 90
+    place = {x[0].tobytes(): i for i, x in enumerate(X.astype(np.float32))}
+    rows = {part: [place[x[0].tobytes()] for x in getattr(found, part).X] for part in ("train", "validation")}
+    assert not {row // 3 for row in rows["train"]} & {row // 3 for row in rows["validation"]}
+    for row, x, label in zip(rows["train"], found.train.X, found.train.y):
+        assert len(x) == lengths[row]
+        assert label == y[row]
+
+
+def test_a_stride_keeps_every_so_many_samples(toy, monkeypatch):
+    _, _, lengths = toy
+    monkeypatch.setitem(real.PLANS, "toy", real.Plan(stride=3))
+    found = real.ready("toy")
+    whole = np.concatenate([found.train.lengths, found.validation.lengths])
+    assert sorted(whole) == sorted(np.ceil(lengths / 3).astype(int))
+    assert found.steps == 4
+
+
+def test_skeletons_are_seen_from_the_hip():
+    X = np.random.default_rng(0).normal(size=(2, 5, 60)).astype(np.float32)
+    moved = X + np.tile([1.0, -2.0, 3.0], 20)
+    assert np.allclose(real.from_hip(X), real.from_hip(moved), atol=1e-5)
+    assert (real.from_hip(X)[..., real.HIP] == 0).all()
+
+
+def test_each_rule_works_where_its_harmonic_mean_is_highest():
+    _, y, scores = gaussian(n=200, classes=3, offset=1.0, dim=3, length=10, seed=0)
+    lengths = np.full(200, 10)
+    rules = operating.candidates(scores, y, lengths)
+    for kind in rules:
+        chosen = operating.pick(rules[kind], scores, y, lengths)
+        best = max(summarize(rule.decide(scores), y, 3)["harmonic_mean"] for rule in rules[kind])
+        assert summarize(chosen.decide(scores), y, 3)["harmonic_mean"] == best
+    assert isinstance(rules["SPRT"][0], SPRT)
+
+
+def test_the_average_cost_weighs_errors_and_time_alike():
+    decisions = FixedTime(2).decide([[[1.0, 0.0]] * 8] * 4)
+    told = operating.figures(decisions, np.array([0, 0, 0, 1]), 2)
+    assert told["average_cost"] == pytest.approx((0.25 + 0.25) / 2)
+
+
+def test_a_diverged_run_is_told(toy):
+    settings = {"model": "b2bsqrt", "order": 0, "learning_rate": 1e30, "polish": False}
+    assert "diverged" in real_runs.run("toy", settings, epochs=3, most=None, repeat=0)
+
+
+def test_fixed_times_are_those_of_the_rule():
+    _, y, scores = gaussian(n=50, offset=1.0, dim=2, length=6, seed=0)
+    lengths = np.full(50, 6)
+    errors = real_runs._fixed_times(scores, y, lengths, np.array([1.0, 6.0]))
+    wrong = (scores.argmax(2) != y[:, None])[:, [0, 5]]
+    macro = [np.mean([column[y == k].mean() for k in (0, 1)]) for column in wrong.T]
+    assert errors == pytest.approx(macro)
+
+
+@pytest.mark.parametrize("peer", ["TEASER-QUANT", "ProbThreshold-MiniRocket"])
+def test_a_peer_decides_within_the_series(peer, toy):
+    pytest.importorskip("aeon")
+    told = peers.run_peer("toy", peer, None, 0)
+    assert told["points"]["own"]["accuracy"] > 0.5
+    assert 1 <= told["points"]["own"]["mean_time"] <= 12
