@@ -14,6 +14,7 @@ from stopwise.datasets.autoregressive import autoregressive, transition_matrices
 from stopwise.datasets.files import read, write
 from stopwise.datasets.gaussian import GaussianSeries, gaussian
 from stopwise.datasets.hidden_markov import hidden_markov
+from stopwise.datasets.holdout import hold_out
 from stopwise.datasets.labelled import LabelledSeries
 from stopwise.datasets.nosaic import NosaicSeries, nosaic_mnist
 from stopwise.datasets.registry import Split, load
@@ -34,6 +35,7 @@ __all__ = [
     "autoregressive",
     "gaussian",
     "hidden_markov",
+    "hold_out",
     "load",
     "nosaic_mnist",
     "read",
