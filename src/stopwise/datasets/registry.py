@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from stopwise.datasets.holdout import hold_out
 from stopwise.datasets.npz import read_npz
 from stopwise.validation import check_class_indices, check_lengths
 
@@ -32,7 +33,7 @@ class Split:
         (n,) numbers of steps, or None where every series is full.
     groups_train
         (n,) who or which recording a training series comes from, or None: a validation part must be cut by
-        it, or it leaks.
+        it, as `validation` does, or it leaks.
 
     Examples
     --------
@@ -49,6 +50,22 @@ class Split:
     lengths_train: np.ndarray | None
     lengths_test: np.ndarray | None
     groups_train: np.ndarray | None
+
+    def validation(self, fraction: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of the training part to train on and those to hold out.
+
+        Cut by group where the set names groups, else the same share of every class; every class stays in
+        what is left to train on. See `hold_out`.
+
+        Examples
+        --------
+        >>> X, y = np.zeros((6, 20, 3)), np.array([0, 1, 0, 1, 0, 1])
+        >>> split = Split(X, y, X, y, ("sit", "walk"), None, None, np.array([1, 1, 2, 2, 3, 3]))
+        >>> train, held = split.validation(0.33)
+        >>> sorted(set(split.groups_train[train]) & set(split.groups_train[held]))
+        []
+        """
+        return hold_out(self.y_train, self.groups_train, fraction=fraction, seed=seed)
 
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self.X_train.shape[1:]))
