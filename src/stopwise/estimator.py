@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from stopwise.polish import polish
 from stopwise.recipe import RECIPE_FIELDS, Examples, Reader, Recipe
 from stopwise.rules import SPRT, Rule
 from stopwise.series import MISSING, Series, hold
+from stopwise.splits import split_by_class
 from stopwise.stream import Engine, Stream
 from stopwise.streams import Streams
 from stopwise.training import train
@@ -172,6 +174,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         *,
         validation_data: tuple[Any, Any] | None = None,
         checkpoint: str | Path | None = None,
+        on_epoch: Callable[[EarlyClassifier, dict[str, float]], None] | None = None,
     ) -> Self:
         """Train the network.
 
@@ -186,6 +189,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         checkpoint
             A file that holds the training state after each epoch. If it is there already, training goes on
             from it and ends with the same weights as a run that was never interrupted.
+        on_epoch
+            Called after each epoch with this classifier, which can score as it stands, and the epoch's
+            record; to stop the training, raise. With devices=1 only.
         """
         recipe = Recipe(**{name: getattr(self, name) for name in RECIPE_FIELDS})
         self._check_parameters()
@@ -204,7 +210,13 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         path = None if checkpoint is None else Path(checkpoint)
         self.net_ = self._fresh(self.order_)
         self.history_ = train(
-            self.net_, train_set, validation_set, recipe, checkpoint=path, progress=self.progress
+            self.net_,
+            train_set,
+            validation_set,
+            recipe,
+            checkpoint=path,
+            progress=self.progress,
+            on_epoch=None if on_epoch is None else partial(on_epoch, self),
         )
         self.polish_ = (
             polish(self.net_, train_set, validation_set, recipe, progress=self.progress)
@@ -417,14 +429,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         """Return the rows to train on and the rows held out, the same share of every class."""
         if validation_data is not None or self.validation_fraction == 0:
             return np.arange(len(series)), np.arange(0)
-        rng = np.random.default_rng(self.seed)
-        held = []
-        for k in range(len(self.classes_)):
-            rows = rng.permutation(np.flatnonzero(indices == k))
-            share = max(1, round(self.validation_fraction * len(rows)))
-            held.append(rows[: min(share, len(rows) - 1)])
-        out = np.sort(np.concatenate(held))
-        return np.setdiff1d(np.arange(len(series)), out), out
+        return split_by_class(indices, self.validation_fraction, self.seed)
 
     def _validation(
         self, series: Series, indices: np.ndarray, rows: np.ndarray, given: tuple[Any, Any] | None
