@@ -146,6 +146,10 @@ def _open_storage(storage: str | BaseStorage | None) -> BaseStorage | None:
     for left in reversed(range(OPENINGS)):
         try:
             return RDBStorage(storage, engine_kwargs=patience)
+        except ImportError as error:
+            raise ImportError(
+                "`storage` needs the driver of its data base: for PostgreSQL, pip install psycopg2-binary."
+            ) from error
         except SQLAlchemyError as error:
             if left:
                 time.sleep(PAUSE)
