@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from stopwise import orders
 from stopwise.checkpoint import CheckpointError, load_model, save_model
+from stopwise.datasets import hold_out
 from stopwise.decision import Decisions
 from stopwise.description import described, parameters, restore
 from stopwise.nets import Integrator, build
@@ -173,6 +175,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         *,
         validation_data: tuple[Any, Any] | None = None,
         checkpoint: str | Path | None = None,
+        on_epoch: Callable[[EarlyClassifier, dict[str, float]], None] | None = None,
     ) -> Self:
         """Train the network.
 
@@ -187,6 +190,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         checkpoint
             A file that holds the training state after each epoch. If it is there already, training goes on
             from it and ends with the same weights as a run that was never interrupted.
+        on_epoch
+            Called after each epoch with this classifier, which can score as it stands, and the epoch's
+            record; to stop the training, raise. With devices=1 only.
         """
         recipe = Recipe(**{name: getattr(self, name) for name in RECIPE_FIELDS})
         self._check_parameters()
@@ -205,7 +211,13 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         path = None if checkpoint is None else Path(checkpoint)
         self.net_ = self._fresh(self.order_)
         self.history_ = train(
-            self.net_, train_set, validation_set, recipe, checkpoint=path, progress=self.progress
+            self.net_,
+            train_set,
+            validation_set,
+            recipe,
+            checkpoint=path,
+            progress=self.progress,
+            on_epoch=None if on_epoch is None else partial(on_epoch, self),
         )
         self.polish_ = (
             polish(self.net_, train_set, validation_set, recipe, progress=self.progress)
@@ -383,14 +395,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         """Return the rows to train on and the rows held out, the same share of every class."""
         if validation_data is not None or self.validation_fraction == 0:
             return np.arange(len(series)), np.arange(0)
-        rng = np.random.default_rng(self.seed)
-        held = []
-        for k in range(len(self.classes_)):
-            rows = rng.permutation(np.flatnonzero(indices == k))
-            share = max(1, round(self.validation_fraction * len(rows)))
-            held.append(rows[: min(share, len(rows) - 1)])
-        out = np.sort(np.concatenate(held))
-        return np.setdiff1d(np.arange(len(series)), out), out
+        if np.bincount(indices).max() == 1:  # no class has a series to spare
+            return np.arange(len(series)), np.arange(0)
+        return hold_out(indices, fraction=self.validation_fraction, seed=self.seed)
 
     def _validation(
         self, series: Series, indices: np.ndarray, rows: np.ndarray, given: tuple[Any, Any] | None

@@ -7,6 +7,7 @@ goes on exactly as one left alone.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def train(
     checkpoint: Path | None = None,
     progress: bool | str = False,
     title: str = "training",
+    on_epoch: Callable[[dict[str, float]], None] | None = None,
 ) -> list[dict[str, float]]:
     """Train a network in place; it ends with the weights of the best validation loss.
 
@@ -47,13 +49,18 @@ def train(
         A file that holds the state after each epoch. If it is there, training goes on from it.
     progress, title
         As for `Reporter`.
+    on_epoch
+        Called with the record of each epoch when it is done, the network being ready to score. What it
+        raises ends the training. On one device only.
 
     Returns
     -------
     history
         For each epoch: epoch, train_loss, validation_loss (if there is a set), learning_rate.
     """
-    run = _Run(train_set, validation_set, recipe, checkpoint, progress, title)
+    if on_epoch is not None and recipe.devices > 1:
+        raise ValueError(f"`on_epoch` needs devices=1; got devices={recipe.devices}.")
+    run = _Run(train_set, validation_set, recipe, checkpoint, progress, title, on_epoch)
     if recipe.devices == 1:
         history = run.execute(net.to(recipe.device), None)
     else:
@@ -112,9 +119,11 @@ class _Run:
         checkpoint: Path | None,
         progress: bool | str,
         title: str,
+        on_epoch: Callable[[dict[str, float]], None] | None,
     ) -> None:
         self.train_set, self.validation_set, self.recipe = train_set, validation_set, recipe
         self.checkpoint, self.progress, self.title = checkpoint, progress, title
+        self.on_epoch = on_epoch
         self.best: dict[str, Tensor] | None = None
         self.history: list[dict[str, float]] = []
 
@@ -141,6 +150,9 @@ class _Run:
             while len(self.history) < recipe.max_epochs and not self._is_over():
                 self._epoch(len(self.history) + 1)
                 reporter.advance(_note(self.history[-1]))
+                if self.on_epoch is not None:
+                    self.net.eval()
+                    self.on_epoch(self.history[-1])
         if self.best is not None:
             self.net.load_state_dict(self.best)
         return self.history

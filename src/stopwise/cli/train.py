@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from stopwise.cli.common import AsJson, Data, app, console, read_labelled
+from stopwise.cli.params import read_params
 
 
 @app.command()
 def train(
+    context: typer.Context,
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")],
     model: Annotated[str, typer.Option(help="accumulator, b2bsqrt, tandemformer or lstm.")] = "accumulator",
@@ -47,6 +49,10 @@ def train(
     checkpoint: Annotated[
         Path | None, typer.Option(help="File for the training state; an interrupted run goes on from it.")
     ] = None,
+    params: Annotated[
+        Path | None,
+        typer.Option(help="JSON file of settings, as `tune` writes it; options given here go before it."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train an early classifier on labelled series and save it."""
@@ -56,28 +62,31 @@ def train(
 
     if error_rate is None and threshold is None:
         error_rate = 0.05
-    clf = EarlyClassifier(
-        model,
-        order=_order(order),
-        formula=formula,
-        loss=loss,
-        llre_ratio=llre_ratio,
-        rule=SPRT(threshold, error_rate=error_rate),
-        max_epochs=max_epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        optimizer=optimizer,
-        schedule=schedule,
-        weight_decay=weight_decay,
-        polish=polish,
-        dropout=dropout,
-        validation_fraction=validation_fraction,
-        missing=missing,
-        device=device,
-        devices=devices,
-        progress=not as_json,
-        seed=seed,
-    )
+    settings: dict[str, Any] = {
+        "model": model,
+        "order": _order(order),
+        "formula": formula,
+        "loss": loss,
+        "llre_ratio": llre_ratio,
+        "max_epochs": max_epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "optimizer": optimizer,
+        "schedule": schedule,
+        "weight_decay": weight_decay,
+        "polish": polish,
+        "dropout": dropout,
+        "validation_fraction": validation_fraction,
+        "missing": missing,
+        "device": device,
+        "devices": devices,
+        "seed": seed,
+    }
+    if params is not None:
+        settings |= {
+            name: value for name, value in read_params(params).items() if not _is_given(context, name)
+        }
+    clf = EarlyClassifier(**settings, rule=SPRT(threshold, error_rate=error_rate), progress=not as_json)
     clf.fit(series.X, series.y, checkpoint=checkpoint)
     clf.save(out)
     best = min(clf.history_, key=lambda record: record.get("validation_loss", np.inf))
@@ -95,6 +104,12 @@ def train(
         f"{len(clf.history_)} epochs{loss_told}."
     )
     console.print(f"Model: {out}\nNext: stopwise evaluate {out} TEST_DATA", soft_wrap=True)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line, and not for its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _order(text: str) -> int | str | None:

@@ -32,7 +32,7 @@ class Plan:
         A change to the samples (n, T, D), the same for every model.
     """
 
-    epochs: int = 30
+    epochs: int = 20
     batch_size: int = 50
     stride: int = 1
     prepare: Callable[[np.ndarray], np.ndarray] | None = None

@@ -12,6 +12,7 @@ from stopwise.estimator import EarlyClassifier
 from stopwise.experiments import operating
 from stopwise.experiments.real import Ready, plan, ready
 from stopwise.metrics import ausat, sat_curve
+from stopwise.rules import FixedTime
 from stopwise.tuning import space_for, tune
 
 TIMES = 40  # at most so many common hitting times
@@ -112,7 +113,7 @@ def _fixed_times(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray, times: 
     classes = scores.shape[2]
     return np.array(
         [
-            operating.figures(operating.FixedTime(int(time)).decide(scores, lengths), y, classes)["error"]
+            operating.figures(FixedTime(int(time)).decide(scores, lengths), y, classes)["error"]
             for time in times
         ]
     )

@@ -1,0 +1,121 @@
+"""`stopwise tune`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from stopwise.cli.common import AsJson, Data, app, console, fail, plain, read_labelled
+from stopwise.cli.params import parse_fixed, write_params
+
+if TYPE_CHECKING:
+    from stopwise.tuning import Tuned
+
+SHOWN = 5
+
+
+@app.command()
+def tune(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="JSON file for the best settings.")],
+    model: Annotated[str, typer.Option(help="accumulator, b2bsqrt, tandemformer or lstm.")] = "accumulator",
+    trials: Annotated[int, typer.Option(help="Finished trials the study shall have.")] = 30,
+    timeout: Annotated[float | None, typer.Option(help="Seconds after which no trial is started.")] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(help="Data base to keep the study in, such as sqlite:///study.db; processes share it."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the study in the storage.")] = None,
+    fix: Annotated[
+        list[str] | None, typer.Option(help="A setting not to search: key=value; may be repeated.")
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="Series to judge on; else a share of DATA is held out.")
+    ] = None,
+    validation_fraction: Annotated[float, typer.Option(help="Share held out.")] = 0.2,
+    groups: Annotated[
+        Path | None, typer.Option(help=".npy with a group per series; whole groups are held out.")
+    ] = None,
+    max_epochs: Annotated[int, typer.Option(help="Epochs of a trial, at most.")] = 50,
+    seed: Annotated[int, typer.Option(help="Seed of the split, the draws and every training.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Search for the settings with the best speed-accuracy tradeoff; train with `train --params`."""
+    series = read_labelled(data)  # a wrong path is told before torch is imported
+    held = None if validation is None else read_labelled(validation)
+    if not out.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}. Make it first.")
+    fixed = parse_fixed(fix or [])
+    from stopwise import tuning
+
+    done = 0
+
+    def keep(found: Tuned) -> None:
+        nonlocal done
+        done = len(found.trials)
+        write_params(out, found.best)
+
+    try:
+        found = tuning.tune(
+            series.X,
+            series.y,
+            model=model,
+            validation_data=None if held is None else (held.X, held.y),
+            groups=None if groups is None else np.load(groups, allow_pickle=False),
+            validation_fraction=validation_fraction,
+            trials=trials,
+            timeout=timeout,
+            storage=storage,
+            study_name=name,
+            fixed=fixed,
+            max_epochs=max_epochs,
+            seed=seed,
+            progress=not as_json,
+            on_trial=keep,
+        )
+    except KeyboardInterrupt:
+        fail(_interrupted(done, trials, out, storage), 130)
+    keep(found)
+    if as_json:
+        print(json.dumps(plain(asdict(found)), indent=2))
+        return
+    _tell(found, data, out)
+
+
+def _interrupted(done: int, trials: int, out: Path, storage: str | None) -> str:
+    if not done:
+        return "interrupted before the first trial was complete."
+    best = f"interrupted after {done} of {trials} trials; the best settings so far are in {out}."
+    if storage is None:
+        return best + " Without --storage the trials are not kept: give it to be able to go on."
+    return best + " The same command goes on from here."
+
+
+def _tell(found: Tuned, data: Path, out: Path) -> None:
+    complete = sorted(
+        (one for one in found.trials if one.ausat is not None), key=lambda one: one.ausat or 0.0
+    )
+    table = Table(
+        "trial", "AUSAT", "epochs", "seconds", "settings", title=f"best of {len(found.trials)} trials"
+    )
+    for one in complete[:SHOWN]:
+        settings = ", ".join(f"{name} {_shown(value)}" for name, value in one.params.items())
+        table.add_row(str(one.number), f"{one.ausat:.4f}", str(one.epochs), f"{one.seconds:.0f}", settings)
+    console.print(table)
+    cut = [sum(one.state == state for one in found.trials) for state in ("pruned", "diverged")]
+    console.print(f"{len(complete)} trials complete, {cut[0]} cut short, {cut[1]} diverged.")
+    if found.default_ausat is not None:
+        console.print(
+            f"Validation AUSAT {found.ausat:.4f}; the default settings have {found.default_ausat:.4f}."
+        )
+    console.print(f"Settings: {out}\nNext: stopwise train {data} --params {out} -o MODEL", soft_wrap=True)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

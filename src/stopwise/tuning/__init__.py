@@ -1,0 +1,9 @@
+"""Hyper-parameter search: the paper's space, judged by the validation speed-accuracy tradeoff.
+
+`tune` searches, `space_for` is what it searches. Needs the extra `tune`.
+"""
+
+from stopwise.tuning.search import Trial, Tuned, tune
+from stopwise.tuning.spaces import space_for
+
+__all__ = ["Trial", "Tuned", "space_for", "tune"]

@@ -1,0 +1,389 @@
+"""The search: train, judge by the validation speed-accuracy tradeoff, draw the next settings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.exceptions import StorageInternalError
+from optuna.study import MaxTrialsCallback, Study
+from optuna.trial import FrozenTrial, TrialState
+
+from stopwise.datasets import hold_out
+from stopwise.estimator import EarlyClassifier
+from stopwise.metrics import ausat, sat_curve
+from stopwise.nets import MODELS
+from stopwise.progress import Reporter
+from stopwise.series import Series
+from stopwise.tuning import spaces
+from stopwise.tuning.study import FINISHED, distributions, enqueue_defaults, finished, is_default, open_study
+from stopwise.validation import check_choice, check_integer, check_real
+
+# A quarter of the epochs passes before a trial may be cut short.
+WARMUP = 0.25
+# Series whose values tell one data set from another.
+DIGEST_SERIES = 100
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was seen of one set of settings.
+
+    Parameters
+    ----------
+    number
+        Its number in the study.
+    params
+        What was drawn; an order that was searched for is the one found.
+    state
+        "complete", "pruned" (cut short, as it was behind the others) or "diverged".
+    ausat
+        The validation AUSAT; None unless complete.
+    epochs
+        How many it trained.
+    seconds
+        How long it took.
+    """
+
+    number: int
+    params: dict[str, Any]
+    state: str
+    ausat: float | None
+    epochs: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search found.
+
+    Parameters
+    ----------
+    best
+        The settings of the best trial, for `EarlyClassifier(**best)`.
+    ausat
+        Its validation AUSAT; the lower the better. It is the best of many on the same series, so a little
+        too good: judge the final classifier on others.
+    default_ausat
+        That of the default settings; None if they diverged, or another process has not yet tried them.
+    trials
+        Every finished trial of the study, whoever ran it.
+    study_name
+        The study's name.
+    """
+
+    best: dict[str, Any]
+    ausat: float
+    default_ausat: float | None
+    trials: tuple[Trial, ...]
+    study_name: str
+
+
+def tune(
+    X: Any,
+    y: Any,
+    *,
+    model: str = "accumulator",
+    validation_data: tuple[Any, Any] | None = None,
+    groups: Any = None,
+    validation_fraction: float = 0.2,
+    trials: int = 30,
+    timeout: float | None = None,
+    storage: Any = None,
+    study_name: str | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    space: Mapping[str, Any] | None = None,
+    max_epochs: int = 50,
+    seed: int = 0,
+    progress: bool | str = "auto",
+    on_trial: Callable[[Tuned], None] | None = None,
+) -> Tuned:
+    """Search for the settings with the least area under the validation speed-accuracy curve (AUSAT).
+
+    The default settings are tried first, so the best is never worse than they are on the validation series.
+    Then Optuna's TPE draws. A trial whose AUSAT after an epoch is behind the median of those before it is cut
+    short; one that diverges is counted and left. The same seed gives the same trials on the same machine.
+
+    Parameters
+    ----------
+    X, y
+        As for `EarlyClassifier.fit`.
+    model
+        "accumulator", "b2bsqrt", "tandemformer" or "lstm".
+    validation_data
+        (X, y) to judge on; they also choose the best epoch. None: a part of X, y is held out.
+    groups
+        (n,) who or which recording each series comes from: then whole groups are held out, as series of one
+        group in both parts would leak.
+    validation_fraction
+        The share held out.
+    trials
+        How many finished trials the study shall have, those it had before and those of other processes
+        among them. Processes that share a study end their last trials together, so there may be a few more.
+    timeout
+        Seconds after which no further trial is started here.
+    storage
+        None: in memory. The address of a data base, such as "sqlite:///study.db" or
+        "postgresql+psycopg2://user@host/name", or an Optuna storage: then the study is kept, goes on when
+        called again, and any number of processes and machines may join it.
+    study_name
+        The study's name in the storage; None: "stopwise-" and the model.
+    fixed
+        Settings of `EarlyClassifier`, and further arguments of the network, that are not searched.
+    space
+        What is searched; None: `space_for(model, T)`. What is in `fixed` is left out.
+    max_epochs
+        Of each trial.
+    seed
+        Of the split, the draws and every training.
+    progress
+        As for `EarlyClassifier`.
+    on_trial
+        Called after each trial run here with what was found so far, once there is something.
+
+    Examples
+    --------
+    >>> import stopwise as sw
+    >>> from stopwise.tuning import tune
+    >>> X, y, _ = sw.datasets.gaussian(n=200, offset=1.5, dim=2, length=6, seed=0)
+    >>> space = {"learning_rate": [1e-3, 1e-2], "order": [0, 1]}
+    >>> found = tune(X, y, space=space, trials=2, max_epochs=2, fixed={"polish": False})
+    >>> clf = sw.EarlyClassifier(**found.best).fit(X, y)
+    """
+    check_choice("model", model, MODELS)
+    check_integer("trials", trials, 1)
+    check_real("validation_fraction", validation_fraction, 0, 1, open_low=True, open_high=True)
+    if timeout is not None:
+        check_real("timeout", timeout, 0, open_low=True)
+    data = _Data.of(X, y, validation_data, groups, validation_fraction, seed)
+    kept = spaces.flatten(fixed or {}, model)
+    wanted = spaces.check_space(spaces.space_for(model, data.X.steps) if space is None else space, model)
+    search = _Search(data, model, kept, wanted, max_epochs, seed)
+    with _quiet(), _storage_errors():
+        study = open_study(storage, study_name or f"stopwise-{model}", search.about, seed, search.warmup)
+        enqueue_defaults(study, search.default_draw())
+        search.run(study, trials, timeout, progress, on_trial)
+        return search.found(study)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Series to train on and series to judge on."""
+
+    X: Series
+    y: np.ndarray
+    X_held: Series
+    y_held: np.ndarray
+
+    @classmethod
+    def of(
+        cls, X: Any, y: Any, given: tuple[Any, Any] | None, groups: Any, fraction: float, seed: int
+    ) -> _Data:
+        series, labels = Series(X), np.asarray(y)
+        if labels.shape != (len(series),):
+            raise ValueError(f"`y` must have one label per series: {len(series)}; got shape {labels.shape}.")
+        if given is not None:
+            if groups is not None:
+                raise ValueError("`groups` cut the training data; with `validation_data` leave them out.")
+            return cls(series, labels, Series(given[0]), np.asarray(given[1]))
+        train, held = hold_out(labels, groups, fraction=fraction, seed=seed)
+        return cls(series[train], labels[train], series[held], labels[held])
+
+    def digest(self) -> str:
+        """Return a text that another data set, or another split, would not have."""
+        digest = hashlib.sha256()
+        for series, labels in ((self.X, self.y), (self.X_held, self.y_held)):
+            digest.update(repr((series.shape, series.lengths.tolist(), labels.tolist())).encode())
+            rows = np.arange(min(len(series), DIGEST_SERIES))
+            digest.update(series.batch(rows, "mask")[0].tobytes())
+        return digest.hexdigest()[:16]
+
+
+class _Search:
+    """One search: what every trial shares."""
+
+    def __init__(
+        self,
+        data: _Data,
+        model: str,
+        fixed: dict[str, Any],
+        space: spaces.Space,
+        max_epochs: int,
+        seed: int,
+    ) -> None:
+        self.data, self.model, self.fixed = data, model, fixed
+        self.space = {name: values for name, values in space.items() if name not in fixed}
+        if not self.space:
+            raise ValueError("`space` leaves nothing to search: every name in it is in `fixed`.")
+        self.draws = distributions(self.space)
+        self.max_epochs, self.seed = (
+            check_integer("max_epochs", max_epochs, 1),
+            check_integer("seed", seed, 0),
+        )
+        self.warmup = int(WARMUP * self.max_epochs)
+        # What makes trials comparable: a study holds only trials of the same.
+        self.about = {
+            "model": model,
+            "fixed": {name: repr(value) for name, value in sorted(fixed.items())},
+            "space": {name: repr(values) for name, values in sorted(self.space.items())},
+            "max_epochs": self.max_epochs,
+            "seed": self.seed,
+            "data": data.digest(),
+        }
+
+    def default_draw(self) -> dict[str, Any]:
+        """Return the default settings, so far as the space holds them; the others are drawn."""
+        known = spaces.defaults(self.model)
+        return {name: known[name] for name, values in self.space.items() if _holds(values, known[name])}
+
+    def run(
+        self,
+        study: Study,
+        trials: int,
+        timeout: float | None,
+        progress: bool | str,
+        on_trial: Callable[[Tuned], None] | None,
+    ) -> None:
+        """Run trials until the study has so many."""
+        done = len(finished(study))
+        with Reporter("tuning", trials, progress) as reporter:
+            reporter.skip(done)
+            told = done
+
+            def tell(study: Study, _: FrozenTrial) -> None:
+                nonlocal told
+                now = len(finished(study))
+                reporter.advance(_note(study), steps=now - told)
+                told = now
+                if on_trial is not None and study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+                    on_trial(self.found(study))
+
+            if done < trials:
+                study.optimize(
+                    lambda trial: self._try(trial, reporter),
+                    timeout=timeout,
+                    callbacks=[tell, MaxTrialsCallback(trials, states=FINISHED)],
+                )
+
+    def found(self, study: Study) -> Tuned:
+        """Return what the study holds."""
+        seen = finished(study)
+        complete = [trial for trial in seen if trial.state is TrialState.COMPLETE]
+        if not complete:
+            told = next((t.user_attrs["diverged"] for t in seen if "diverged" in t.user_attrs), None)
+            if told is None:
+                raise ValueError("`timeout` is over, and no trial has finished yet: give it more time.")
+            raise FloatingPointError(f"None of {len(seen)} trials came to its end. The first: {told}")
+        best = min(complete, key=lambda trial: (trial.value, trial.number))
+        drawn = self.fixed | best.user_attrs["drawn"]
+        settings = {
+            "model": self.model,
+            **spaces.nest(drawn),
+            "max_epochs": self.max_epochs,
+            "seed": self.seed,
+        }
+        default = next((trial.value for trial in complete if is_default(trial)), None)
+        return Tuned(settings, float(best.value or 0.0), default, tuple(map(_record, seen)), study.study_name)
+
+    def _try(self, trial: optuna.Trial, reporter: Reporter) -> float:
+        """Return the validation AUSAT of one trial's settings."""
+        drawn = {name: _draw(trial, name, one) for name, one in self.draws.items()}
+        known = trial.study.user_attrs.get("auto_order")
+        if drawn.get("order") == "auto" and known is not None:
+            # Once for the study: the search for an order costs as much as several trials.
+            drawn["order"] = self._finite(known)
+        clf = EarlyClassifier(
+            self.model,
+            **spaces.nest(self.fixed | drawn),
+            max_epochs=self.max_epochs,
+            seed=self.seed,
+            progress=False,
+        )
+        trial.set_user_attr("drawn", drawn)
+
+        def after_epoch(clf: EarlyClassifier, record: dict[str, float]) -> None:
+            epoch = int(record["epoch"])
+            if drawn.get("order") == "auto":
+                trial.study.set_user_attr("auto_order", clf.order_)
+                drawn["order"] = self._finite(clf.order_)
+                trial.set_user_attr("drawn", drawn)
+            trial.report(self._judge(clf), epoch)
+            reporter.advance(f"{_note(trial.study)} · trial {trial.number}, epoch {epoch}", steps=0)
+            if not is_default(trial) and trial.should_prune():
+                raise optuna.TrialPruned
+
+        held = (self.data.X_held, self.data.y_held)
+        try:
+            clf.fit(self.data.X, self.data.y, validation_data=held, on_epoch=after_epoch)
+            return self._judge(clf)
+        except FloatingPointError as error:
+            trial.set_user_attr("diverged", str(error))
+            raise optuna.TrialPruned from error
+
+    def _finite(self, order: int) -> int | None:
+        """Return an order; None if it is the longest, which other series may have longer."""
+        return None if order == self.data.X.steps - 1 else order
+
+    def _judge(self, clf: EarlyClassifier) -> float:
+        """Return the AUSAT of a classifier on the validation series."""
+        scores, lengths = clf.scores(self.data.X_held), self.data.X_held.lengths
+        inside = np.arange(scores.shape[1]) < lengths[:, None]
+        if not np.isfinite(scores[inside]).all():
+            raise FloatingPointError("The scores of validation series are not finite.")
+        return ausat(sat_curve(scores, np.searchsorted(clf.classes_, self.data.y_held), lengths))
+
+
+def _draw(trial: optuna.Trial, name: str, distribution: Any) -> Any:
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    if isinstance(distribution, IntDistribution):
+        return trial.suggest_int(name, distribution.low, distribution.high)
+    assert isinstance(distribution, FloatDistribution)
+    return trial.suggest_float(name, distribution.low, distribution.high)
+
+
+def _holds(values: list[Any] | tuple[Any, Any], value: Any) -> bool:
+    if isinstance(values, list):
+        return any(type(one) is type(value) and one == value for one in values)
+    return isinstance(value, int | float) and values[0] <= value <= values[1]
+
+
+def _record(trial: FrozenTrial) -> Trial:
+    state = "diverged" if "diverged" in trial.user_attrs else trial.state.name.lower()
+    seconds = 0.0 if trial.duration is None else trial.duration.total_seconds()
+    params = trial.user_attrs.get("drawn", trial.params)
+    value = trial.value if trial.state is TrialState.COMPLETE else None
+    return Trial(trial.number, params, state, value, len(trial.intermediate_values), seconds)
+
+
+def _note(study: Study) -> str:
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    if not complete:
+        return "no trial complete yet"
+    best = min(complete, key=lambda trial: (trial.value, trial.number))
+    return f"best AUSAT {best.value:.4f} (trial {best.number})"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Optuna's own lines back: progress is told here."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+@contextmanager
+def _storage_errors() -> Iterator[None]:
+    try:
+        yield
+    except StorageInternalError as error:
+        raise OSError(f"`storage` failed: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,187 @@
+"""The Optuna study: opened or joined, the same wherever it lives."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+try:
+    import optuna
+except ImportError as error:
+    raise ImportError("tuning needs Optuna: pip install 'stopwise[tune]'.") from error
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.storages import BaseStorage, RDBStorage
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
+
+from stopwise.tuning.spaces import Space
+
+# Interrupted trials are not among them: they tell nothing, and do not count.
+FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+# Trials that run to their end before any is cut short.
+FREE_TRIALS = 5
+# Two processes that make the tables of a new data base at the same moment: one is told off, and looks again.
+OPENINGS, PAUSE = 5, 0.3
+SQLITE_PATIENCE = 60  # seconds to wait while another process writes
+
+
+def distributions(space: Space) -> dict[str, BaseDistribution]:
+    """Return a space as Optuna's distributions.
+
+    Examples
+    --------
+    >>> distributions({"heads": (1, 3)})
+    {'heads': IntDistribution(high=3, log=False, low=1, step=1)}
+    """
+    return {name: _distribution(values) for name, values in space.items()}
+
+
+def open_study(
+    storage: str | BaseStorage | None,
+    name: str | None,
+    about: dict[str, Any],
+    seed: int,
+    warmup: int,
+) -> Study:
+    """Return the study of that name: a new one, or the one there is if it is about the same."""
+    sampler = SeededTPE(seed)
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=FREE_TRIALS, n_warmup_steps=warmup)
+    study = optuna.create_study(
+        storage=_open_storage(storage),
+        study_name=name,
+        sampler=sampler,
+        pruner=pruner,
+        direction="minimize",
+        load_if_exists=True,
+    )
+    _check_same(study, about)
+    return study
+
+
+def enqueue_defaults(study: Study, defaults: Mapping[str, Any]) -> None:
+    """Let the default settings be tried first, unless somebody has or does."""
+    alive = (TrialState.WAITING, TrialState.RUNNING, *FINISHED)
+    if not any(is_default(trial) for trial in study.get_trials(deepcopy=False, states=alive)):
+        study.enqueue_trial(dict(defaults), user_attrs={"defaults": True})
+
+
+def is_default(trial: Any) -> bool:
+    """Whether a trial is that of the default settings."""
+    return bool(trial.user_attrs.get("defaults"))
+
+
+def finished(study: Study) -> list[FrozenTrial]:
+    """Return the trials that ran to their end, were cut short, or diverged."""
+    return study.get_trials(deepcopy=False, states=FINISHED)
+
+
+class SeededTPE(BaseSampler):
+    """TPE whose randomness in a trial comes from (seed, number of the trial) alone.
+
+    So a study that is interrupted between trials and goes on draws as one left alone, and processes that
+    share a study and a seed do not draw the same.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._tpe = TPESampler(seed=seed)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Start the randomness of a trial."""
+        seed = np.random.SeedSequence([self._seed, trial.number]).generate_state(1)[0].item()
+        self._tpe = TPESampler(seed=seed)
+        self._tpe.before_trial(study, trial)
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """As TPE does."""
+        return self._tpe.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """As TPE does."""
+        return self._tpe.sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """As TPE does."""
+        return self._tpe.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Any) -> None:
+        """As TPE does."""
+        self._tpe.after_trial(study, trial, state, values)
+
+
+def _distribution(values: list[Any] | tuple[Any, Any]) -> BaseDistribution:
+    if isinstance(values, list):
+        return CategoricalDistribution(values)
+    low, high = values
+    return (
+        IntDistribution(low, high)
+        if isinstance(low, int) and isinstance(high, int)
+        else FloatDistribution(low, high)
+    )
+
+
+def _open_storage(storage: str | BaseStorage | None) -> BaseStorage | None:
+    if storage is None or isinstance(storage, BaseStorage):
+        return storage
+    if not isinstance(storage, str):
+        raise TypeError(
+            f"`storage` must be the address of a data base, such as 'sqlite:///study.db', or an Optuna "
+            f"storage; got {type(storage).__name__}."
+        )
+    patience = {"connect_args": {"timeout": SQLITE_PATIENCE}} if storage.startswith("sqlite") else {}
+    for left in reversed(range(OPENINGS)):
+        try:
+            return RDBStorage(storage, engine_kwargs=patience)
+        except ImportError as error:
+            raise ImportError(
+                "`storage` needs the driver of its data base: for PostgreSQL, pip install psycopg2-binary."
+            ) from error
+        except SQLAlchemyError as error:
+            if left:
+                time.sleep(PAUSE)
+                continue
+            raise ValueError(
+                "`storage` must be the address of a data base that can be opened, such as "
+                f"'sqlite:///study.db'; {_reason(error)}."
+            ) from error
+    raise AssertionError
+
+
+def _reason(error: SQLAlchemyError) -> str:
+    # The address may hold a password: only what the data base said is repeated.
+    said = str(getattr(error, "orig", None) or error)
+    return said.splitlines()[0].rstrip(".")
+
+
+def _check_same(study: Study, about: dict[str, Any]) -> None:
+    """Refuse to mix trials that cannot be compared."""
+    there = study.user_attrs.get("about")
+    if there is None:
+        study.set_user_attr("about", about)
+        return
+    for part, ours in about.items():
+        theirs = there.get(part)
+        if theirs != ours:
+            raise ValueError(
+                f"`study_name`: the study {study.study_name!r} in this storage has another `{part}`: "
+                f"{_short(theirs)}, and here {_short(ours)}. Use another name, or the same settings."
+            )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "…"
