@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,14 +35,14 @@ def features(progress: bool | str = "auto") -> Split:
         path.parent.mkdir(parents=True, exist_ok=True)
         arrays = _made(progress)
         with written_aside(path) as [aside], aside.open("wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, allow_pickle=False, **arrays)
     stored = read_npz(path, ["X_train", "y_train", "X_test", "y_test"])
     return Split(
         **stored, class_names=tuple("0123456789"), lengths_train=None, lengths_test=None, groups_train=None
     )
 
 
-def _made(progress: bool | str) -> dict[str, np.ndarray]:
+def _made(progress: bool | str) -> dict[str, Any]:
     mnist = load("mnist")
     series = NosaicSeries(mnist.X_train, seed=TRAIN_SEED)
     learnt = np.arange(ENCODER_IMAGES)

@@ -61,8 +61,9 @@ def sat_bands(
         panel.fill_between(at, mean - sem, mean + sem, color=style["color"], alpha=0.25, lw=0)
     if reference is not None:
         name, line = reference
-        dashed = {"color": QUIET, "lw": 1.4, "ls": "--"}
-        handles += panel.plot(at, 100 * np.asarray(line, dtype=float), label=name, **dashed)
+        handles += panel.plot(
+            at, 100 * np.asarray(line, dtype=float), label=name, color=QUIET, lw=1.4, ls="--"
+        )
     for i, (name, (time, error)) in enumerate((points or {}).items()):
         panel.plot(
             time, 100 * error, MARKERS[i % len(MARKERS)], color="0.25", ms=7, mfc="none", mew=1.4, zorder=5
