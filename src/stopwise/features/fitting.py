@@ -26,10 +26,11 @@ def fit_encoder(
     encoder: nn.Module | None = None,
     head: nn.Module | None = None,
     dim: int = 64,
+    hidden: float | None = None,
     epochs: int = 10,
-    batch_size: int = 256,
-    frames_per_series: int = 4,
-    learning_rate: float = 2e-3,
+    batch_size: int = 64,
+    frames_per_series: int = 2,
+    learning_rate: float = 4e-3,
     weight_decay: float = 1e-4,
     validation_data: tuple[Any, ...] | None = None,
     seed: int = 0,
@@ -56,6 +57,9 @@ def fit_encoder(
         A torch module from features (B, d) to logits (B, K), trained along; None: a linear one, dropped.
     dim
         Number of features of a new `SmallCNN`.
+    hidden
+        The value in `frames` of pixels that are not shown, such as 255 in `datasets.NosaicSeries`, which a
+        new `SmallCNN` then tells from those that are; None: every pixel is shown.
     epochs, batch_size, learning_rate, weight_decay
         As usual; a batch is so many frames. AdamW; the rate falls to 0 over the epochs (cosine).
     frames_per_series
@@ -96,7 +100,11 @@ def fit_encoder(
     with torch.random.fork_rng(list(devices)):
         torch.manual_seed(np.random.SeedSequence([seed, 0]).generate_state(1)[0].item())
         if encoder is None:
-            encoder = SmallCNN(*videos.frame_shape, dim=dim)
+            encoder = SmallCNN(*videos.frame_shape, dim=dim, hidden=_in_units(hidden, videos))
+        elif hidden is not None:
+            raise ValueError(
+                "`hidden` goes with a new encoder: SmallCNN(..., hidden=...) sets it in one's own."
+            )
         device = device_of(encoder)
         if head is None:
             head = nn.Linear(width_of(encoder, videos), len(classes))
@@ -225,6 +233,14 @@ def width_of(encoder: nn.Module, videos: Frames) -> int:
             f"shape {tuple(first.shape)}. Flatten or pool what it gives."
         )
     return features.shape[1]
+
+
+def _in_units(hidden: float | None, videos: Frames) -> float | None:
+    """Return the value of hidden pixels as the encoder sees it."""
+    if hidden is None:
+        return None
+    value = check_real("hidden", hidden, -math.inf, math.inf, open_low=True, open_high=True)
+    return torch.tensor([value]).div_(255).item() if videos.is_bytes else value
 
 
 def _class_indices(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
