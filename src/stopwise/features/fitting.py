@@ -6,6 +6,7 @@ All randomness comes from (seed, epoch); torch's own generator is left as it was
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -135,47 +136,53 @@ class _Run:
 
     def execute(self, epochs: int, rate: float, decay: float, progress: bool | str) -> None:
         learned = [p for p in self.model.parameters() if p.requires_grad]
-        optimizer = torch.optim.AdamW(learned, rate, weight_decay=decay)
-        weights = _class_weights(self.labels, self.classes)
+        self.optimizer = torch.optim.AdamW(learned, rate, weight_decay=decay)
         best, lowest = None, math.inf
         with Reporter("training the encoder", epochs, progress) as reporter:
             for epoch in range(1, epochs + 1):
-                torch.manual_seed(np.random.SeedSequence([self.seed, epoch]).generate_state(1)[0].item())
-                rng = np.random.default_rng([self.seed, epoch])
-                self.model.train()
-                total, seen = 0.0, 0
-                batches = self._batches(self.videos, rng.permutation(len(self.videos)), rng)
-                steps = -(-len(self.videos) // self._series_per_batch)
-                for number, (rows, times) in enumerate(batches):
-                    part = (epoch - 1 + number / steps) / epochs
-                    for group in optimizer.param_groups:
-                        group["lr"] = rate * 0.5 * (1 + math.cos(math.pi * part))
-                    optimizer.zero_grad(set_to_none=True)
-                    loss, _ = self._loss(self.videos, self.labels, weights, rows, times)
-                    loss.backward()
-                    optimizer.step()
-                    total, seen = total + loss.item() * len(rows), seen + len(rows)
-                    if not math.isfinite(total):
-                        raise FloatingPointError(
-                            f"Training diverged: the loss is {loss.item()} in epoch {epoch}. Lower "
-                            f"`learning_rate` (now {rate:g}), or scale float frames to about 0..1."
-                        )
-                note = f"loss {total / seen:.3f}"
+                note = f"loss {self._epoch(epoch, epochs, rate):.3f}"
                 if self.held is not None:
-                    held_loss, accuracy = self._validate(*self.held)
-                    note += f", validation loss {held_loss:.3f}, accuracy {accuracy:.1%}"
-                    if held_loss < lowest:
-                        lowest = held_loss
+                    loss, accuracy = self._validate(*self.held)
+                    note += f", validation loss {loss:.3f}, accuracy {accuracy:.1%}"
+                    if loss < lowest:
+                        lowest = loss
                         best = {name: value.clone() for name, value in self.model.state_dict().items()}
                 reporter.advance(note)
         if best is not None:
             self.model.load_state_dict(best)
 
+    def _epoch(self, epoch: int, epochs: int, rate: float) -> float:
+        """Train for one epoch; return the mean loss."""
+        torch.manual_seed(np.random.SeedSequence([self.seed, epoch]).generate_state(1)[0].item())
+        rng = np.random.default_rng([self.seed, epoch])
+        weights = _class_weights(self.labels, self.classes)
+        self.model.train()
+        total, seen = 0.0, 0
+        steps = -(-len(self.videos) // self._series_per_batch)
+        batches = self._batches(self.videos, rng.permutation(len(self.videos)), rng)
+        for number, (rows, times) in enumerate(batches):
+            done = (epoch - 1 + number / steps) / epochs
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate * 0.5 * (1 + math.cos(math.pi * done))
+            self.optimizer.zero_grad(set_to_none=True)
+            loss, _ = self._loss(self.videos, self.labels, weights, rows, times)
+            loss.backward()
+            self.optimizer.step()
+            total, seen = total + loss.item() * len(rows), seen + len(rows)
+            if not math.isfinite(total):
+                raise FloatingPointError(
+                    f"Training diverged: the loss is {loss.item()} in epoch {epoch}. Lower `learning_rate` "
+                    f"(now {rate:g}), or scale float frames to about 0..1."
+                )
+        return total / seen
+
     @property
     def _series_per_batch(self) -> int:
         return max(1, self.batch_size // self.frames_per_series)
 
-    def _batches(self, videos: Frames, order: np.ndarray, rng: np.random.Generator) -> Any:
+    def _batches(
+        self, videos: Frames, order: np.ndarray, rng: np.random.Generator
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield rows (B,) and times (B,): of each series a few frames, one from each stretch of it."""
         each = self.frames_per_series
         for start in range(0, len(order), self._series_per_batch):
