@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from stopwise.datasets.catalogue import CATALOGUE, how_to_get
 from stopwise.datasets.holdout import hold_out
 from stopwise.datasets.npz import read_npz
 from stopwise.validation import check_class_indices, check_lengths
@@ -87,7 +88,8 @@ def load(name: str) -> Split:
     Raises
     ------
     FileNotFoundError
-        When the variable is not set, or there is no such folder or set; the message lists the sets there are.
+        When the variable is not set, or there is no such folder or set; the message lists the sets there are
+        and, for a set that is known (`CATALOGUE`), says how to come by it.
     ValueError
         When the file is damaged or its arrays do not fit together.
 
@@ -120,7 +122,7 @@ def _find(name: str) -> Path:
     if not place:
         raise FileNotFoundError(
             f"cannot look for {name}.npz: the environment variable {VARIABLE} is not set. "
-            "Set it to the folder that holds the data sets."
+            f"Set it to the folder that holds the data sets. {how_to_get(name)}".rstrip()
         )
     folder = Path(place)
     if not folder.is_dir():
@@ -131,11 +133,11 @@ def _find(name: str) -> Path:
     path = folder / f"{name}.npz"
     if not path.is_file():
         present = sorted(file.stem for file in folder.glob("*.npz"))
-        near = difflib.get_close_matches(name, present, n=3)
+        near = [] if name in CATALOGUE else difflib.get_close_matches(name, {*present, *CATALOGUE}, n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise FileNotFoundError(
             f"there is no {name}.npz in {folder} (the folder {VARIABLE} names); "
-            f"it holds: {', '.join(present) or 'no data sets'}.{hint}"
+            f"it holds: {', '.join(present) or 'no data sets'}.{hint} {how_to_get(name)}".rstrip()
         )
     return path
 
