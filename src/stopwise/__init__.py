@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stopwise import datasets, metrics, nets, plots, rules
+    from stopwise import datasets, features, metrics, nets, plots, rules
     from stopwise.decision import Decision, Decisions
     from stopwise.estimator import PAPER, EarlyClassifier, load
     from stopwise.rules import SPRT, FixedTime, MaxProbability, Tapering
@@ -27,6 +27,7 @@ __all__ = [
     "Series",
     "Tapering",
     "datasets",
+    "features",
     "load",
     "metrics",
     "nets",

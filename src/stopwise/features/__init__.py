@@ -1,0 +1,1 @@
+"""From pictures and videos to series of features."""
