@@ -1,1 +1,30 @@
-"""From pictures and videos to series of features."""
+"""From pictures and videos to series of features.
+
+`find_clips` finds the videos of a data set and the official part of each, `build_backbone` gives a network
+from pictures to features, and `extract` writes series of features that `EarlyClassifier` takes.
+"""
+
+from stopwise.features.backbones import Backbone, build_backbone
+from stopwise.features.encoder import SmallCNN, load_encoder, save_encoder
+from stopwise.features.encoding import encode
+from stopwise.features.extract import extract
+from stopwise.features.fitting import fit_encoder
+from stopwise.features.layouts import Clip, Layout, find_clips
+from stopwise.features.video import Sampling, VideoError, read_frames
+
+__all__ = [
+    "Backbone",
+    "Clip",
+    "Layout",
+    "Sampling",
+    "SmallCNN",
+    "VideoError",
+    "build_backbone",
+    "encode",
+    "extract",
+    "find_clips",
+    "fit_encoder",
+    "load_encoder",
+    "read_frames",
+    "save_encoder",
+]

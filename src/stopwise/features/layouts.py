@@ -24,23 +24,30 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class Clip:
-    """One video: its file, class, part ("train" or "test"), and group ("" if there is none).
+    """One video.
+
+    Parameters
+    ----------
+    path
+        Its file.
+    name
+        Its path within the folder of the videos.
+    label, part
+        Its class; "train" or "test".
+    group
+        Who or where it was taken from; "" if that is not known.
 
     Examples
     --------
-    >>> Clip(Path("videos/wave/a.avi"), "wave", "train").name
-    'wave/a.avi'
+    >>> Clip(Path("videos/wave/a.avi"), "wave/a.avi", "wave", "train").group
+    ''
     """
 
     path: Path
+    name: str
     label: str
     part: str
     group: str = ""
-
-    @property
-    def name(self) -> str:
-        """Class and file name."""
-        return f"{self.label}/{self.path.name}"
 
 
 @dataclass
@@ -122,7 +129,7 @@ def find_clips(
         read = read_ucf101 if dataset == "ucf101" else read_hmdb51
         layout = _listed(folder, read(_lists(folder, dataset, splits), number))
     _check_found(layout, folder)
-    layout.clips.sort(key=lambda clip: (clip.part != TRAIN, clip.label, clip.path.name, str(clip.path)))
+    layout.clips.sort(key=lambda clip: (clip.part != TRAIN, clip.label, clip.name))
     return layout
 
 
@@ -132,15 +139,15 @@ def _plain(folder: Path, test_fraction: float, seed: int) -> Layout:
     if (folder / TRAIN).is_dir() and (folder / TEST).is_dir():
         for part in (TRAIN, TEST):
             for label, files in _classes(folder / part, layout):
-                layout.clips += [Clip(path, label, part) for path in files]
+                layout.clips += [_clip(folder, path, label, part) for path in files]
         return layout
     alone = []
     for label, files in _classes(folder, layout):
         # Each class by itself: one more class, or one more video of another, moves no video of this one.
         shuffled = random.Random(f"{seed}/{label}").sample(files, len(files))
         tested = min(round(test_fraction * len(files)), len(files) - 1)
-        layout.clips += [Clip(path, label, TEST) for path in shuffled[:tested]]
-        layout.clips += [Clip(path, label, TRAIN) for path in shuffled[tested:]]
+        layout.clips += [_clip(folder, path, label, TEST) for path in shuffled[:tested]]
+        layout.clips += [_clip(folder, path, label, TRAIN) for path in shuffled[tested:]]
         if not tested:
             alone.append(label)
     if alone and test_fraction:
@@ -149,6 +156,10 @@ def _plain(folder: Path, test_fraction: float, seed: int) -> Layout:
             "Add videos, or make train/ and test/ folders."
         )
     return layout
+
+
+def _clip(folder: Path, path: Path, label: str, part: str, group: str = "") -> Clip:
+    return Clip(path, path.relative_to(folder).as_posix(), label, part, group)
 
 
 def _classes(folder: Path, layout: Layout) -> Iterator[tuple[str, list[Path]]]:
@@ -168,7 +179,7 @@ def _siw(folder: Path, split: str) -> Layout:
     files, _ = _videos(folder)  # *.face files lie beside the videos
     entries = [(path, siw_entry(path.relative_to(folder), split)) for path in files]
     return Layout(
-        [Clip(path, entry.label, entry.part, entry.group) for path, entry in entries if entry],
+        [_clip(folder, path, entry.label, entry.part, entry.group) for path, entry in entries if entry],
         passed_over=[str(path) for path, entry in entries if entry is None],
     )
 
@@ -187,7 +198,7 @@ def _listed(folder: Path, entries: list[Entry]) -> Layout:
         if own is None:
             layout.missing.append(f"{entry.label}/{entry.name}")
         else:
-            layout.clips.append(Clip(own, entry.label, entry.part, entry.group))
+            layout.clips.append(_clip(folder, own, entry.label, entry.part, entry.group))
     used = {clip.path for clip in layout.clips}
     layout.passed_over += [str(path) for path in files if path not in used]
     if layout.missing:
@@ -237,9 +248,8 @@ def _check_found(layout: Layout, folder: Path) -> None:
             "one sub-folder a class, or a data set as published; name the right folder."
         )
     if len(layout.classes) < 2:
-        raise ValueError(
-            f"{folder} holds videos of one class only, {layout.classes[0]!r}; at least 2 are needed. "
-            "Give one sub-folder a class."
+        layout.notes.append(
+            f"all videos are of one class, {layout.classes[0]!r}: there is nothing to tell apart yet."
         )
 
 
