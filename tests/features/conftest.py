@@ -26,9 +26,9 @@ def write_video():
 
 
 def _moving_dot(count, direction, rng, size=32):
-    """Return frames with a bright square that moves left (-1) or right (+1)."""
+    """Return frames with a bright square that moves from the middle to the left (-1) or right (+1)."""
     frames = rng.integers(0, 40, (count, size, size, 3), dtype=np.uint8)
-    row, start = rng.integers(8, 20), 4 if direction > 0 else size - 10
+    row, start = rng.integers(8, 20), size // 2 - 3
     for t in range(count):
         left = int(np.clip(start + 2 * direction * t, 0, size - 6))
         frames[t, row : row + 6, left : left + 6] = 230

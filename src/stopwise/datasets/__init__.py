@@ -2,8 +2,8 @@
 
 Worlds whose log-likelihood ratios are known exactly (`gaussian`, `GaussianSeries`, `autoregressive`,
 `hidden_markov`), so that estimates can be held against the truth; series of one's own from files (`read`,
-`write`); and real data sets with their official split (`load`). Everything here is numpy; nothing is ever
-downloaded or unpickled.
+`write`); real data sets with their official split (`load`); and still images shown through noise that clears
+(`nosaic_mnist`, `NosaicSeries`). Everything here is numpy; nothing is ever downloaded or unpickled.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from stopwise.datasets.files import read, write
 from stopwise.datasets.gaussian import GaussianSeries, gaussian
 from stopwise.datasets.hidden_markov import hidden_markov
 from stopwise.datasets.labelled import LabelledSeries
+from stopwise.datasets.nosaic import NosaicSeries, nosaic_mnist
 from stopwise.datasets.registry import Split, load
 
 # Worlds with exact scores, by name: each takes a number of series, its own arguments, and a seed.
@@ -28,11 +29,13 @@ __all__ = [
     "WORLDS",
     "GaussianSeries",
     "LabelledSeries",
+    "NosaicSeries",
     "Split",
     "autoregressive",
     "gaussian",
     "hidden_markov",
     "load",
+    "nosaic_mnist",
     "read",
     "transition_matrices",
     "write",

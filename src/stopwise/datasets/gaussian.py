@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stopwise.datasets.labels import balanced_labels
+from stopwise.datasets.rows import row_indices
 from stopwise.validation import check_integer, check_real
 
 
@@ -96,7 +97,7 @@ class GaussianSeries:
         >>> bool(scores[1, -1].argmax() == X.y[7])
         True
         """
-        wanted = np.arange(self.n) if indices is None else np.atleast_1d(self._indices(indices))
+        wanted = np.arange(self.n) if indices is None else np.atleast_1d(self._rows(indices))
         own = np.empty((len(wanted), self.length, self.classes), np.float32)  # (m, T, K)
         for start in range(0, len(wanted), 256):  # never all the features of all the series at once
             block = slice(start, start + 256)
@@ -107,7 +108,7 @@ class GaussianSeries:
         return self.n
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        wanted = self._indices(key)
+        wanted = self._rows(key)
         out = np.empty((wanted.size, self.length, self.dim), np.float32)  # (m, T, D)
         flat = out.reshape(wanted.size, self.length * self.dim)
         words = (flat.shape[1] + 1) // 2
@@ -136,28 +137,8 @@ class GaussianSeries:
             f"length={self.length}, seed={self.seed})"
         )
 
-    def _indices(self, key: Any) -> np.ndarray:
-        """Return the non-negative indices meant by `key`: 0-d for one series, else (m,)."""
-        if isinstance(key, slice):
-            return np.arange(*key.indices(self.n))
-        indices = np.asarray(key)
-        if indices.dtype == bool and indices.ndim == 1:
-            if len(indices) != self.n:
-                raise IndexError(
-                    f"a boolean index must have one entry per series, {self.n}; got {len(indices)}."
-                )
-            return np.flatnonzero(indices)
-        if isinstance(key, list) and not key:
-            return np.empty(0, np.int64)
-        if isinstance(key, tuple) or indices.ndim > 1 or not np.issubdtype(indices.dtype, np.integer):
-            raise IndexError(
-                f"GaussianSeries takes a whole number, a slice, or a 1-d array of whole numbers or booleans, "
-                f"for the first axis only; got {key!r}. Materialise the series first: X[:50][..., 0]."
-            )
-        outside = indices[(indices < -self.n) | (indices >= self.n)]
-        if outside.size:
-            raise IndexError(f"index {outside.flat[0]} is out of bounds for {self.n} series.")
-        return np.where(indices < 0, indices + self.n, indices)
+    def _rows(self, key: Any) -> np.ndarray:
+        return row_indices("GaussianSeries", key, self.n)
 
 
 def gaussian(

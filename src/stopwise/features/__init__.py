@@ -1,13 +1,15 @@
-"""From pictures and videos to series of features.
+"""From videos to series of features: what a video becomes before it is a series to decide on.
 
-`find_clips` finds the videos of a data set and the official part of each, `build_backbone` gives a network
-from pictures to features, and `extract` writes series of features that `EarlyClassifier` takes.
+`fit_encoder` trains a small network on single frames and `encode` turns frames (n, T, H, W) into series of
+features (n, T, d), which are what `EarlyClassifier` takes. For videos in files, `find_clips` finds those of a
+data set and the official part of each, `build_backbone` gives a network from pictures to features, and
+`extract` writes the series.
 """
 
 from stopwise.features.backbones import Backbone, build_backbone
 from stopwise.features.encoder import SmallCNN, load_encoder, save_encoder
 from stopwise.features.encoding import encode
-from stopwise.features.extract import extract
+from stopwise.features.extraction import extract
 from stopwise.features.fitting import fit_encoder
 from stopwise.features.layouts import Clip, Layout, find_clips
 from stopwise.features.video import Sampling, VideoError, read_frames

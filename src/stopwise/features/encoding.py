@@ -1,0 +1,91 @@
+"""From frames to series of features."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from stopwise.aside import written_aside
+from stopwise.features.fitting import device_of, width_of
+from stopwise.features.frames import Frames
+from stopwise.progress import Reporter
+from stopwise.validation import check_integer
+
+
+def encode(
+    encoder: nn.Module,
+    frames: Any,
+    *,
+    lengths: Any = None,
+    batch_size: int = 256,
+    out: str | os.PathLike[str] | None = None,
+    progress: bool | str = "auto",
+) -> np.ndarray:
+    """Return the features of every frame, (n, T, d) float32, zero past a series' end.
+
+    Parameters
+    ----------
+    encoder
+        What `fit_encoder` returned, or any torch module from (B, C, H, W) to (B, d); it runs on the device
+        it is on.
+    frames, lengths
+        As for `fit_encoder`.
+    batch_size
+        How many frames go through the encoder at once.
+    out
+        A ``.npy`` file to write to, for features larger than memory. It appears when it is whole; what is
+        returned is a memory map of it.
+    progress
+        True: a bar on a terminal, lines elsewhere; False: nothing; "auto": a bar on a terminal only.
+
+    Examples
+    --------
+    >>> from stopwise.features import SmallCNN
+    >>> encode(SmallCNN(1, 8, 8, dim=3), np.zeros((4, 6, 8, 8), np.uint8)).shape
+    (4, 6, 3)
+    """
+    videos = Frames(frames, lengths)
+    check_integer("batch_size", batch_size, 1)
+    was_training = encoder.training
+    encoder.eval()
+    try:
+        shape = (len(videos), videos.steps, width_of(encoder, videos))
+        if out is None:
+            features = np.zeros(shape, np.float32)
+            _fill(features, encoder, videos, batch_size, progress)
+            return features
+        path = Path(out)
+        if path.suffix != ".npy":
+            raise ValueError(f"`out` must be the name of a .npy file; got {str(out)!r}.")
+        with written_aside(path) as [aside]:
+            mapped = np.lib.format.open_memmap(aside, "w+", np.float32, shape)
+            _fill(mapped, encoder, videos, batch_size, progress)
+            mapped.flush()
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    finally:
+        encoder.train(was_training)
+
+
+@torch.inference_mode()
+def _fill(
+    features: np.ndarray, encoder: nn.Module, videos: Frames, batch_size: int, show: bool | str
+) -> None:
+    """Write the features of all frames inside their series into an array of zeros (n, T, d)."""
+    device = device_of(encoder)
+    # Whole series together, as series made as they are read are read whole.
+    block = max(1, batch_size // videos.steps)
+    with Reporter("encoding frames", len(videos), show) as reporter:
+        for start in range(0, len(videos), block):
+            own = np.arange(start, min(start + block, len(videos)))
+            inside = np.arange(videos.steps) < videos.lengths[own, None]  # (b, T)
+            rows, times = np.nonzero(inside)
+            for first in range(0, len(rows), batch_size):
+                part = slice(first, first + batch_size)
+                x = videos.read(own[rows[part]], times[part]).to(device)
+                features[own[rows[part]], times[part]] = encoder(x).to("cpu", torch.float32).numpy()
+            reporter.advance(steps=len(own))

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from stopwise.datasets import NosaicSeries, nosaic_mnist
+
+IMAGES = np.random.default_rng(0).integers(0, 255, (30, 9, 7)).astype(np.uint8)  # never 255, the hidden value
+
+
+def test_growing_shows_ten_more_true_pixels_a_frame_and_keeps_them():
+    X = NosaicSeries(IMAGES, length=6, per_frame=10)[:]
+    assert (X.shape, X.dtype) == ((30, 6, 9, 7), np.uint8)
+    shown = X != 255
+    np.testing.assert_array_equal(shown.sum(axis=(2, 3)), np.tile(np.arange(10, 61, 10), (30, 1)))
+    assert (shown[:, 1:] >= shown[:, :-1]).all()
+    np.testing.assert_array_equal(np.where(shown, X, 0), np.where(shown, IMAGES[:, None], 0))
+
+
+def test_mnist_defaults_are_the_recipe():
+    X = NosaicSeries(np.zeros((2, 28, 28), np.uint8))[:]
+    assert (X == 0).sum(axis=(2, 3)).tolist() == [list(range(10, 201, 10))] * 2
+
+
+def test_fresh_frames_draw_with_replacement_each_for_itself():
+    X = NosaicSeries(np.zeros((200, 10, 10), np.uint8), length=20, per_frame=15, kind="fresh", seed=1)[:]
+    assert set(np.unique(X)) == {0, 255}
+    counts = (X == 0).sum(axis=(2, 3)).ravel()
+    assert counts.max() <= 15
+    # the expected number of different positions among 15 draws of 100
+    assert counts.mean() == pytest.approx(100 * (1 - 0.99**15), abs=5 * counts.std() / np.sqrt(len(counts)))
+    both = ((X[:, 0] == 0) & (X[:, 1] == 0)).mean()
+    assert both == pytest.approx((X == 0).mean() ** 2, abs=0.005)
+
+
+@pytest.mark.parametrize("kind", ["growing", "fresh"])
+def test_every_pixel_is_as_likely_and_images_and_seeds_differ(kind):
+    black = np.zeros((3000, 5, 4), np.uint8)
+    first = (NosaicSeries(black, 1, 5, kind)[:] == 0).sum(axis=(0, 1)).ravel()  # (20,)
+    assert chisquare(first).pvalue > 1e-4
+    X, other = NosaicSeries(black[:50], 1, 5, kind)[:], NosaicSeries(black[:50], 1, 5, kind, seed=1)[:]
+    assert len({one.tobytes() for one in [*X, *other]}) > 90
+
+
+@pytest.mark.parametrize("kind", ["growing", "fresh"])
+def test_an_image_looks_the_same_in_any_batch(kind):
+    lazy = NosaicSeries(IMAGES, 4, 3, kind, seed=5)
+    X, y = nosaic_mnist(IMAGES, np.arange(30), length=4, per_frame=3, kind=kind, seed=5)
+    order = np.random.default_rng(1).permutation(30)
+    np.testing.assert_array_equal(lazy[order], X[order])
+    np.testing.assert_array_equal(lazy[-1], X[29])
+    np.testing.assert_array_equal(lazy[3:20:4], X[3:20:4])
+    np.testing.assert_array_equal(lazy[y > 20], X[y > 20])
+    np.testing.assert_array_equal(np.asarray(lazy), X)
+    np.testing.assert_array_equal(NosaicSeries(IMAGES[:7], 4, 3, kind, seed=5)[:], X[:7])
+    assert (len(lazy), lazy.shape, lazy.ndim, lazy.dtype) == (30, X.shape, 4, X.dtype)
+    assert lazy[[]].shape == (0, 4, 9, 7)
+    assert repr(lazy) == f"NosaicSeries(30 images of 9 x 7, 4 frames, {kind}, seed=5)"
+
+
+def test_a_longer_series_begins_like_a_shorter_one():
+    np.testing.assert_array_equal(NosaicSeries(IMAGES, 5)[:], NosaicSeries(IMAGES, 6)[:][:, :5])
+
+
+BAD = {
+    "float": ({"images": IMAGES / 255}, r"`images` must be uint8 of shape \(n, H, W\).*got float64"),
+    "flat": ({"images": IMAGES.reshape(30, 63)}, r"`images` must be uint8 .*got uint8 of shape \(30, 63\)"),
+    "long": ({"length": 7}, r"must be at most 63, the pixels of an image; got 7 · 10 = 70"),
+    "none": ({"per_frame": 0}, "`per_frame` must be >= 1"),
+    "kind": (
+        {"kind": "grow"},
+        "`kind` must be one of 'growing', 'fresh'; got 'grow'. Did you mean 'growing'",
+    ),
+    "labels": ({"labels": [1, 2]}, r"`labels` must have shape \(30,\), one per image; got shape \(2,\)"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD)
+def test_bad_arguments(changes, message):
+    arguments = {"images": IMAGES, "labels": np.arange(30), "length": 5} | changes
+    with pytest.raises(ValueError, match=message):
+        nosaic_mnist(arguments.pop("images"), arguments.pop("labels"), **arguments)
+
+
+def test_bad_index():
+    with pytest.raises(IndexError, match="NosaicSeries takes a whole number, a slice"):
+        NosaicSeries(IMAGES, 2)[0, 1]
+    with pytest.raises(IndexError, match="index 30 is out of bounds for 30 series"):
+        NosaicSeries(IMAGES, 2)[30]
