@@ -38,6 +38,7 @@ def run(*arguments, code=0):
 def test_from_videos_to_a_judged_classifier(videos, tmp_path):
     said = run("features", videos, "--backbone", "small", "--size", 16, "--frames", 5, "-o", tmp_path / "f")
     assert "the weights of small are random, and so are the features" in " ".join(said.split())
+    assert json.loads((tmp_path / "f" / "features.json").read_text())["settings"]["trained"] is False
     assert "train: 12 videos of 2 classes, 5 frames, 64 features each." in said
     assert f"Next: stopwise train {tmp_path / 'f' / 'train'} -o MODEL" in said
     run("train", tmp_path / "f" / "train", "-o", tmp_path / "m", "--order", 0, "--max-epochs", 20, "--json")
@@ -54,7 +55,7 @@ def test_fit_says_nothing_of_random_weights(videos, tmp_path):
     report = json.loads(
         run(*common, "--weights", tmp_path / "f" / "encoder.safetensors", "-o", tmp_path / "g", "--json")
     )
-    assert report["random_weights"] is False
+    assert report["settings"]["trained"] is True
     assert report["parts"]["test"]["videos"] == 4
 
 

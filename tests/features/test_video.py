@@ -92,7 +92,7 @@ def test_files_that_are_no_videos(tmp_path):
 def test_a_video_without_frames(tmp_path, write_video):
     path = tmp_path / "none.avi"
     write_video(path, noise(0))
-    with pytest.raises(VideoError, match=r"no frame can be decoded|not a video, or damaged"):
+    with pytest.raises(VideoError, match="no frame can be decoded"):
         read_frames(path)
 
 
@@ -103,7 +103,7 @@ def test_a_video_of_noise_behind_a_good_header(tmp_path, write_video):
     start = data.index(b"movi") + 4
     data[start:] = bytes(len(data) - start)
     path.write_bytes(data)
-    with pytest.raises(VideoError, match=r"no frame can be decoded|packets cannot be decoded|not a video"):
+    with pytest.raises(VideoError, match="no frame can be decoded"):
         read_frames(path)
 
 
@@ -117,7 +117,20 @@ def test_a_video_cut_short_gives_what_is_there(tmp_path, write_video):
     path.write_bytes(data[: len(data) * 3 // 4])
     cut = read_frames(path, Sampling(frames=50, size=16))
     assert 10 <= len(cut.frames) < 20
-    assert any("packets cannot be decoded" in note for note in cut.notes)
+    assert len(cut.notes) == 1
+    assert cut.notes[0].startswith("1 of ")
+    assert cut.notes[0].endswith(" frames are damaged")
+
+
+def test_a_video_with_damage_all_over_is_refused(tmp_path, write_video):
+    path, rng = tmp_path / "holes.avi", np.random.default_rng(1)
+    write_video(path, noise(40))
+    data = bytearray(path.read_bytes())
+    for place in rng.integers(data.index(b"movi") + 1000, len(data) - 2000, 60):
+        data[place : place + 200] = rng.bytes(200)
+    path.write_bytes(data)
+    with pytest.raises(VideoError, match=r"\d+ of \d+ frames are damaged"):
+        read_frames(path, Sampling(size=16))
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,7 @@ def features(
     layout = find_clips(videos, dataset, split=split, splits=splits, test_fraction=test_fraction, seed=seed)
     net = build_backbone(backbone, weights, size=size, dim=dim, seed=seed)
     recipe = {"epochs": epochs, "learning_rate": learning_rate, "batch_size": batch_size, "seed": seed}
-    random = not net.trained and not fit
-    if random and not as_json:
+    if not (net.trained or fit or as_json):
         console.print(
             f"[bold red]Note:[/] the weights of {backbone} are random, and so are the features. "
             "Give --weights FILE, or train with --fit."
@@ -77,7 +76,7 @@ def features(
         progress=not as_json,
     )
     if as_json:
-        print(json.dumps(report | {"random_weights": random}, indent=2, ensure_ascii=False))
+        print(json.dumps(report, indent=2, ensure_ascii=False))
         return
     _tell(report, out)
 

@@ -53,8 +53,9 @@ def extract(
     out
         A folder for train_X.npy, train_y.npy (the names of the classes), train_lengths.npy where lengths
         differ, train_names.npy and train_groups.npy; the same for test; and features.json, the report.
-        Series stand in order of class and name. What is needed on the way is kept in its folder `work`, at
-        most as large as the result (with `fit`: as the frames).
+        Series stand in order of class and name. What is needed on the way is kept in its folder `work`, as
+        large as the result (with `fit`: as twice the frames), and cleared away in the end. One run at a time
+        may write to a folder.
     frames, stride
         Which frames, as in `Sampling`.
     fit
@@ -80,6 +81,7 @@ def extract(
     settings = {
         "backbone": backbone.name,
         "weights": fingerprint(backbone.net),
+        "trained": backbone.trained or fit is not None,
         "frames": frames,
         "stride": stride,
         "size": backbone.size,

@@ -15,7 +15,7 @@ from torch.nn.functional import interpolate
 
 from stopwise.validation import check_integer
 
-BROKEN_SHARE = 0.1  # a video of which more cannot be decoded is not used
+BROKEN_SHARE = 0.1  # a video of which more is damaged is not used
 
 
 class VideoError(ValueError):
@@ -95,8 +95,8 @@ class Footage:
 def read_frames(path: str | os.PathLike[str], sampling: Sampling | None = None) -> Footage:
     """Decode a video and return some of its frames.
 
-    Packets that cannot be decoded are left out and told of in the notes; a video of which more than a tenth
-    cannot be decoded is refused.
+    Frames that cannot be decoded are left out, those that the decoder had to mend are kept, and the notes
+    tell of both; a video of which more than a tenth is damaged is refused.
 
     Parameters
     ----------
@@ -178,48 +178,56 @@ class _Run:
 
     def __init__(self, path: Path, sampling: Sampling, places: np.ndarray, *, whole: bool = True) -> None:
         self.pictures: list[np.ndarray] = []  # (size, size, 3) each
-        self.total = self.broken = 0
+        self.total = self.lost = self.mended = 0
         wanted, last = set(places.tolist()), int(places[-1]) if len(places) else 0
         with _opened(path) as container:
             stream = container.streams.video[0]
             stream.codec_context.thread_count = 1  # videos are decoded side by side instead
             for frame in self._decoded(container, stream):
                 if self.total in wanted:
-                    picture = upright(frame.to_ndarray(format="rgb24"), frame.rotation)
-                    self.pictures.append(fit_picture(picture, sampling.resized, sampling.size))
+                    self.pictures.append(_picture(frame, sampling))
                 self.total += 1
                 if not whole and self.total > last:
                     break
         if not self.total:
             raise VideoError("no frame can be decoded")
-        if self.broken > BROKEN_SHARE * (self.total + self.broken):
-            raise VideoError(f"{self.broken} of {self.total + self.broken} packets cannot be decoded")
+        if self.lost + self.mended > BROKEN_SHARE * (self.total + self.lost):
+            raise VideoError(self.notes()[0])
 
     def _decoded(self, container: Any, stream: Any) -> Any:
-        """Yield the frames in order of showing; packets that cannot be decoded are counted."""
+        """Yield the frames in order of showing; damaged ones are counted."""
         av = _av()
         packets = container.demux(stream)
         while True:
             try:
                 packet = next(packets, None)
             except av.error.FFmpegError:  # the file ends in the middle
-                self.broken += 1
+                self.lost += 1
                 return
             if packet is None:
                 return
-            self.broken += packet.is_corrupt  # cut off, perhaps: what can be seen of it is used
             try:
                 frames = packet.decode()
             except av.error.FFmpegError:
-                self.broken += 1
+                self.lost += 1
                 continue
-            yield from frames
+            for frame in frames:
+                self.mended += frame.is_corrupt or packet.is_corrupt
+                yield frame
 
     def notes(self) -> list[str]:
         """Return what was wrong."""
-        if not self.broken:
-            return []
-        return [f"{self.broken} of {self.total + self.broken} packets cannot be decoded"]
+        damaged = self.lost + self.mended
+        return [f"{damaged} of {self.total + self.lost} frames are damaged"] if damaged else []
+
+
+def _picture(frame: Any, sampling: Sampling) -> np.ndarray:
+    """Return a decoded frame as a picture (size, size, 3)."""
+    try:
+        picture = upright(frame.to_ndarray(format="rgb24"), frame.rotation)
+    except (_av().error.FFmpegError, ValueError) as error:
+        raise VideoError(f"frames of format {frame.format.name} cannot be made pictures ({error})") from error
+    return fit_picture(picture, sampling.resized, sampling.size)
 
 
 def _count_packets(path: Path) -> int:
