@@ -133,8 +133,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same(dots, tmp_path):
         report = extract(layout, MEANS, out)
     finally:
         handle.remove()
-    # encode looks at one frame to learn the number of features: two calls a video.
-    assert len(calls) == 2 * (12 - len(done))
+    assert len(calls) == 12 - len(done)
     assert report == extract(layout, MEANS, tmp_path / "whole")
     assert_same(arrays(out), arrays(tmp_path / "whole"))
 
@@ -194,6 +193,13 @@ def test_features_that_are_not_finite_are_refused(dots, tmp_path):
 
     with pytest.raises(FloatingPointError, match=r"the backbone broken gives NaN or infinity"):
         extract(find_clips(dots), Backbone(Broken(), "broken", size=16), tmp_path / "out")
+
+
+def test_a_backbone_that_gives_maps_is_refused(dots, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"flat gave shape \(\d, 3, 16, 16\) for \d pictures. Flatten or pool"
+    ):
+        extract(find_clips(dots), Backbone(nn.Identity(), "flat", size=16), tmp_path / "out")
 
 
 def test_several_are_decoded_at_once_with_the_same_result(dots, tmp_path):

@@ -15,7 +15,7 @@ import torch
 
 from stopwise.features.backbones import Backbone
 from stopwise.features.encoding import encode
-from stopwise.features.fitting import fit_encoder
+from stopwise.features.fitting import device_of, fit_encoder
 from stopwise.features.layouts import Clip, Layout
 from stopwise.features.output import Output, read_fitted, write_fitted
 from stopwise.features.shelf import Shelf
@@ -151,7 +151,18 @@ def _features(backbone: Backbone, batch_size: int, frames: np.ndarray) -> np.nda
 
     Videos are not mixed in a batch: their features do not depend on which were done before a run was killed.
     """
-    features = encode(backbone.net, frames[None], batch_size=batch_size, progress=False)[0]
+    device = device_of(backbone.net)
+    parts = []
+    for start in range(0, len(frames), batch_size):
+        pixels = torch.from_numpy(frames[start : start + batch_size]).to(device)  # (B, S, S, 3)
+        part = backbone.net(pixels.permute(0, 3, 1, 2).to(torch.float32) / 255)
+        if part.ndim != 2 or len(part) != len(pixels):
+            raise ValueError(
+                f"`backbone` must map pictures (B, 3, S, S) to features (B, d); {backbone.name} gave shape "
+                f"{tuple(part.shape)} for {len(pixels)} pictures. Flatten or pool what it gives."
+            )
+        parts.append(part.to("cpu", torch.float32).numpy())
+    features = np.concatenate(parts)
     if not np.isfinite(features).all():
         raise FloatingPointError(
             f"the backbone {backbone.name} gives NaN or infinity: its weights are damaged or do not fit. "
