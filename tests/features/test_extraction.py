@@ -195,6 +195,12 @@ def test_features_that_are_not_finite_are_refused(dots, tmp_path):
         extract(find_clips(dots), Backbone(Broken(), "broken", size=16), tmp_path / "out")
 
 
+def test_a_device_that_is_not_there_is_told_before_anything_is_written(dots, tmp_path):
+    with pytest.raises(ValueError, match=r"`device` must be a torch device of this machine; got 'abacus' \("):
+        extract(find_clips(dots), build_backbone("small", size=16), tmp_path / "out", device="abacus")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_backbone_that_gives_maps_is_refused(dots, tmp_path):
     with pytest.raises(
         ValueError, match=r"flat gave shape \(\d, 3, 16, 16\) for \d pictures. Flatten or pool"

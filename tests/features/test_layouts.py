@@ -68,6 +68,11 @@ def test_folders_without_videos_are_refused(tmp_path):
     touch(tmp_path, "run/a.docx")
     with pytest.raises(ValueError, match=r"holds no videos. Expected files ending in .3gp, .avi"):
         find_clips(tmp_path)
+    touch(tmp_path, "loose.mp4")
+    with pytest.raises(
+        ValueError, match=r"holds 1 videos, but in no class folder, such as loose.mp4. Give one"
+    ):
+        find_clips(tmp_path)
     with pytest.raises(ValueError, match=r"`dataset` must be one of 'folder', .* Did you mean 'ucf101'"):
         find_clips(tmp_path, "ucf10")
 

@@ -86,8 +86,8 @@ def _tell(report: dict[str, Any], out: Path) -> None:
         low, high = about["steps"]
         steps = f"{low}" if low == high else f"{low} to {high}"
         console.print(
-            f"{part}: {about['videos']} videos of {about['classes']} classes, {steps} frames, "
-            f"{about['features']} features each."
+            f"{part}: {_count(about['videos'], 'video')} of {_count(about['classes'], 'class', 'es')}, "
+            f"{steps} frames, {about['features']} features each."
         )
     for title, items in (("Skipped", report["skipped"]), ("Damaged but used", report["damaged"])):
         for item in items[:10]:
@@ -100,3 +100,7 @@ def _tell(report: dict[str, Any], out: Path) -> None:
     console.print(f"Report: {out / 'features.json'}", soft_wrap=True)
     if "train" in report["parts"]:
         console.print(f"Next: stopwise train {out / 'train'} -o MODEL", soft_wrap=True)
+
+
+def _count(number: int, name: str, plural: str = "s") -> str:
+    return f"{number} {name}{'' if number == 1 else plural}"

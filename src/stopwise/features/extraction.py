@@ -90,8 +90,8 @@ def extract(
     output = Output(Path(out), layout, settings)
     if (report := output.finished()) is not None:
         return report
+    _move(backbone, device)
     output.begin()
-    backbone.net.to(device).eval()
     if fit is None:
         shelf = Shelf(output.work / "features")
         step: Callable[[np.ndarray], np.ndarray] = partial(_features, backbone, batch_size)
@@ -104,6 +104,17 @@ def extract(
         _fill(shelf, layout.clips, sampling, np.asarray, workers, progress, "frames")
         parts = _fit(shelf, backbone, output, fit, batch_size, progress)
     return output.finish(shelf, parts)
+
+
+def _move(backbone: Backbone, device: str) -> None:
+    """Move a backbone to a device that must be there."""
+    try:
+        backbone.net.to(device).eval()
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"`device` must be a torch device of this machine; got {device!r} ({reason})."
+        ) from error
 
 
 def _fill(

@@ -241,6 +241,12 @@ def _videos(folder: Path) -> tuple[list[Path], list[Path]]:
 
 def _check_found(layout: Layout, folder: Path) -> None:
     """Refuse a data set that nothing can be learned from."""
+    loose = [name for name in layout.passed_over if Path(name).suffix.lower() in SUFFIXES]
+    if not layout.clips and loose and not layout.missing:
+        raise ValueError(
+            f"{folder} holds {len(loose)} videos, but in no class folder, such as {Path(loose[0]).name}. "
+            "Give one sub-folder a class, or name the data set they are of."
+        )
     if not layout.clips:
         listed = f" of the {len(layout.missing)} listed" if layout.missing else ""
         raise ValueError(
