@@ -1,10 +1,20 @@
-"""The commands, one file each: `stopwise demo | train | evaluate | decide | tune | export | …`."""
+"""The commands, one file each: `stopwise demo | features | tune | train | calibrate | evaluate | decide | …`."""
 
 from __future__ import annotations
 
 import os
 
-from stopwise.cli import bench, decide, demo, evaluate, export, reproduce, train, tune  # noqa: F401 - each adds its command
+from stopwise.cli import (  # noqa: F401 - each adds its command
+    bench,
+    decide,
+    demo,
+    evaluate,
+    export,
+    features,
+    reproduce,
+    train,
+    tune,
+)
 from stopwise.cli.common import app, fail
 
 

@@ -1,0 +1,132 @@
+"""Networks from pictures to features: by name, with weights from a file, or the user's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from stopwise.features.encoder import SmallCNN, load_encoder
+from stopwise.features.resnet import RESNETS, ResNet, ResNetFeatures
+from stopwise.features.weights import load_weights
+from stopwise.validation import check_choice, check_integer
+
+BACKBONES = ("small", *RESNETS)
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's red, green and blue
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A network from pictures to features, and the pictures it expects.
+
+    Parameters
+    ----------
+    net
+        A torch module from pictures (B, 3, size, size) in 0..1 to features (B, d).
+    name
+        What to call it.
+    size, short_side
+        As in `Sampling`.
+    trained
+        False: its weights are random, and its features with them.
+
+    Examples
+    --------
+    A network of one's own:
+
+    >>> own = Backbone(nn.Sequential(nn.AvgPool2d(16), nn.Flatten()), "means", size=32)
+    >>> own.net(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 12])
+    """
+
+    net: nn.Module
+    name: str = "own"
+    size: int = 224
+    short_side: int | None = None
+    trained: bool = True
+
+
+class Standardised(nn.Module):
+    """A network behind the standardisation of pictures (B, 3, H, W) in 0..1 that ImageNet's networks expect.
+
+    Examples
+    --------
+    >>> white = Standardised(nn.Identity())(torch.ones(1, 3, 1, 1))
+    >>> white.flatten()
+    tensor([2.2489, 2.4286, 2.6400])
+    """
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+        self.mean: Tensor
+        self.deviation: Tensor
+        self.register_buffer("mean", torch.tensor(MEAN).reshape(3, 1, 1), persistent=False)
+        self.register_buffer("deviation", torch.tensor(DEVIATION).reshape(3, 1, 1), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map pictures (B, 3, H, W) in 0..1 to what the network makes of them."""
+        return self.net((x - self.mean) / self.deviation)
+
+
+def build_backbone(
+    name: str = "resnet50",
+    weights: str | Path | None = None,
+    *,
+    size: int | None = None,
+    dim: int = 64,
+    seed: int = 0,
+) -> Backbone:
+    """Return a backbone by name.
+
+    Parameters
+    ----------
+    name
+        "small": a small network, to be trained on one's own frames; or "resnet18", "resnet34", "resnet50",
+        "resnet101", "resnet152".
+    weights
+        A local file. For a ResNet: .safetensors or a torch state_dict, with torchvision's names; for "small":
+        what `save_encoder` wrote. None: random weights.
+    size
+        Side of the pictures; None: 64 for "small", 224 for a ResNet.
+    dim
+        Number of features of "small".
+    seed
+        What random weights are drawn from.
+
+    Examples
+    --------
+    >>> backbone = build_backbone("resnet18", size=64)
+    >>> backbone.trained, backbone.net(torch.zeros(2, 3, 64, 64)).shape
+    (False, torch.Size([2, 512]))
+    """
+    check_choice("backbone", name, BACKBONES)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(check_integer("seed", seed, 0))
+        if name == "small":
+            return _small(weights, size, dim)
+        net = ResNet(name)
+    if weights is not None:
+        load_weights(net, weights)
+    return Backbone(
+        Standardised(ResNetFeatures(net)).eval(),
+        name,
+        224 if size is None else check_integer("size", size, 32),
+        trained=weights is not None,
+    )
+
+
+def _small(weights: str | Path | None, size: int | None, dim: int) -> Backbone:
+    if weights is None:
+        side = 64 if size is None else check_integer("size", size, 8)
+        return Backbone(SmallCNN(3, side, side, dim=dim).eval(), "small", side, side, trained=False)
+    net = load_encoder(weights)
+    if net.channels != 3 or net.height != net.width or size not in (None, net.height):
+        raise ValueError(
+            f"{weights} was made for frames of {net.channels} channels and {net.height}×{net.width} pixels; "
+            f"here they have 3 channels and {size or 'as many'}×{size or 'many'} pixels. "
+            "Leave `size` out, or train another encoder."
+        )
+    return Backbone(net, "small", net.height, net.height)

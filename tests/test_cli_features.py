@@ -1,0 +1,82 @@
+"""`stopwise features` as a user types it: what it writes is what `train` and `evaluate` take."""
+
+import json
+import sys
+
+import av
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from stopwise import cli
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory):
+    folder, rng = tmp_path_factory.mktemp("videos"), np.random.default_rng(0)
+    for label, level in (("dark", 40), ("light", 200)):
+        (folder / label).mkdir()
+        for number in range(8):
+            with av.open(str(folder / label / f"{number}.mp4"), "w") as container:
+                stream = container.add_stream("mpeg4", rate=10)
+                stream.height, stream.width, stream.pix_fmt = 32, 32, "yuv420p"
+                for _ in range(6):
+                    picture = rng.integers(level - 30, level + 30, (32, 32, 3)).astype(np.uint8)
+                    container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+                container.mux(stream.encode())
+    return folder
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_from_videos_to_a_judged_classifier(videos, tmp_path):
+    said = run("features", videos, "--backbone", "small", "--size", 16, "--frames", 5, "-o", tmp_path / "f")
+    assert "the weights of small are random, and so are the features" in " ".join(said.split())
+    assert json.loads((tmp_path / "f" / "features.json").read_text())["settings"]["trained"] is False
+    assert "train: 12 videos of 2 classes, 5 frames, 64 features each." in said
+    assert f"Next: stopwise train {tmp_path / 'f' / 'train'} -o MODEL" in said
+    run("train", tmp_path / "f" / "train", "-o", tmp_path / "m", "--order", 0, "--max-epochs", 20, "--json")
+    judged = json.loads(run("evaluate", tmp_path / "m", tmp_path / "f" / "test", "--json"))
+    assert judged["n"] == 4
+    assert judged["rules"][0]["error"] == 0
+
+
+def test_fit_says_nothing_of_random_weights(videos, tmp_path):
+    common = ["features", videos, "--backbone", "small", "--size", 16, "--frames", 3]
+    said = run(*common, "--fit", "--epochs", 1, "-o", tmp_path / "f")
+    assert "random" not in said
+    assert (tmp_path / "f" / "encoder.safetensors").exists()
+    report = json.loads(
+        run(*common, "--weights", tmp_path / "f" / "encoder.safetensors", "-o", tmp_path / "g", "--json")
+    )
+    assert report["settings"]["trained"] is True
+    assert report["parts"]["test"]["videos"] == 4
+
+
+def test_skipped_videos_are_listed(videos, tmp_path):
+    for label in ("dark", "light"):
+        (tmp_path / "w" / label).mkdir(parents=True)
+        for path in (videos / label).iterdir():
+            (tmp_path / "w" / label / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "w" / "dark" / "[x].mp4").write_bytes(b"")
+    said = run("features", tmp_path / "w", "--backbone", "small", "--size", 8, "-o", tmp_path / "f")
+    assert "Skipped: dark/[x].mp4: the file is empty" in said
+
+
+def test_a_wrong_folder_is_told(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"`videos` must be a folder of videos; there is none at .*none"
+    ):
+        run("features", tmp_path / "none", "-o", tmp_path / "f")
+
+
+def test_without_pyav_the_extra_is_named(videos, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(ImportError, match=r"reading videos needs PyAV: pip install 'stopwise\[video\]'"):
+        run("features", videos, "--backbone", "small", "-o", tmp_path / "f")
