@@ -1,9 +1,6 @@
 import json
-import os
 import signal
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -11,6 +8,7 @@ from typer.testing import CliRunner
 
 import stopwise as sw
 from stopwise import cli
+from stopwise.tuning import search
 
 QUICK = ("--trials", 2, "--max-epochs", 2, "--fix", "order=0", "--fix", "polish=false")
 
@@ -69,27 +67,33 @@ def test_json_tells_every_trial_and_a_storage_goes_on(folder):
     assert len(more["trials"]) == 3
 
 
-def test_an_interrupted_search_keeps_what_is_done(folder):
-    out = folder / "kept.json"
-    command = [sys.executable, "-m", "stopwise.cli", "tune", folder / "data.npz", *QUICK, "-o", out]
-    command += ["--trials", 10_000, "--storage", f"sqlite:///{folder / 'kept.db'}"]
-    # A shell may have let its children ignore Ctrl-C.
-    process = subprocess.Popen(
-        list(map(str, command)),
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_interrupted_search_keeps_what_is_done(folder, kept, monkeypatch, capsys):
+    out, calls, judge = folder / f"kept{kept}.json", [], search._Search._judge
+
+    def press_control_c(self, clf):
+        calls.append(clf)
+        if len(calls) == 8:  # in the third trial
+            signal.raise_signal(signal.SIGINT)
+        return judge(self, clf)
+
+    monkeypatch.setattr(search._Search, "_judge", press_control_c)
+    storage = ["--storage", f"sqlite:///{folder / 'kept.db'}"] if kept else []
+    command = ["stopwise", "tune", folder / "data.npz", *QUICK, "-o", out, *storage, "--trials", 9]
+    monkeypatch.setattr(sys, "argv", list(map(str, command)))
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith(
+        f"stopwise: interrupted after 2 of 9 trials; the best settings so far are in {out}."
     )
-    while not out.exists() and process.poll() is None:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    told = process.communicate(timeout=60)[1].splitlines()[-1]
-    assert process.returncode == 130, told
-    assert told.startswith("stopwise: interrupted after ")
-    assert "of 10000 trials; the best settings so far are in" in told
-    assert told.endswith("The same command goes on from here.")
+    assert told.endswith("The same command goes on from here." if kept else "give it to be able to go on.")
     assert json.loads(out.read_text())["order"] == 0
+    if kept:
+        monkeypatch.undo()
+        more = run("tune", *command[2:-2], "--trials", 3, "--json")
+        assert [trial["number"] for trial in json.loads(more)["trials"]] == [0, 1, 3]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +103,7 @@ def test_an_interrupted_search_keeps_what_is_done(folder):
         (("tune", "{folder}/data.npz", "-o", "b.json", "--fix", "hiden=3"), "Did you mean 'hidden'"),
         (("tune", "{folder}/data.npz", "-o", "{folder}/no/b.json"), "there is no folder"),
         (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/none.json"), "none.json"),
-        (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/data.npz"), "must hold settings as JSON"),
+        (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/data.npz"), "settings as JSON"),
         (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/list.json"), "a JSON object"),
         (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/odd.json"), "Did you mean 'order'"),
     ],

@@ -94,13 +94,21 @@ def test_a_search_that_always_diverges_says_so(data):
         quick(data, trials=2, space={"learning_rate": [1e20]})
 
 
-def test_trials_behind_the_median_are_cut_short(data):
-    found = quick(data, trials=15, max_epochs=4, space={"learning_rate": [2e-2, 3e-2, 1e-6, 4e-2]})
-    cut = [trial for trial in found.trials if trial.state == "pruned"]
-    assert cut
-    assert all(trial.ausat is None and trial.epochs < 4 for trial in cut)
-    assert {trial.params["learning_rate"] for trial in cut if trial.epochs == 1} == {1e-6}
-    assert found.best["learning_rate"] > 1e-6
+def test_trials_behind_the_median_are_cut_short(data, monkeypatch):
+    def judge(self, clf):
+        return {1e-2: 0.1, 1e-3: 0.3, 3e-2: 0.2}[clf.learning_rate]
+
+    monkeypatch.setattr(search._Search, "_judge", judge)
+    found = quick(data, trials=20, max_epochs=8, fixed=FIXED | {"patience": None})
+    states = {}
+    for trial in found.trials:
+        states.setdefault(trial.params["learning_rate"], []).append((trial.state, trial.epochs))
+    assert set(states[1e-2]) == {("complete", 8)}
+    # Five are let run, and a quarter of the epochs passes before any is cut.
+    assert states[1e-3][-1] == ("pruned", 2)
+    assert all(trial.state == "complete" for trial in found.trials[:5])
+    assert all(trial.ausat is None for trial in found.trials if trial.state == "pruned")
+    assert found.best["learning_rate"] == 1e-2
 
 
 def test_the_order_is_searched_for_once(data, monkeypatch):

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,34 +14,49 @@ import pytest
 import stopwise as sw
 from stopwise.tuning import tune
 
-CODE = """
-import sys
-import stopwise as sw
-from stopwise.tuning import tune
-X, y, _ = sw.datasets.gaussian(60, offset=1.5, dim=2, length=4, seed=0)
-found = tune(X, y, space={"dropout": (0.0, 0.4), "hidden": (2, 64)}, fixed={"order": 0, "polish": False},
-             trials=int(sys.argv[2]), max_epochs=2, storage=sys.argv[1], progress=False)
-print(len(found.trials))
-"""
+
+def join(storage, trials):
+    """Take part in a study; return how many trials it had at the end, and how many were run here."""
+    X, y, _ = sw.datasets.gaussian(60, offset=1.5, dim=2, length=4, seed=0)
+    own = []
+    found = tune(
+        X,
+        y,
+        space={"dropout": (0.0, 0.4), "hidden": (2, 64)},
+        fixed={"order": 0, "polish": False},
+        trials=trials,
+        max_epochs=2,
+        storage=storage,
+        progress=False,
+        on_trial=own.append,
+    )
+    return len(found.trials), len(own)
 
 
-def run_together(storage, trials, processes=2):
-    """Run processes at once; return how many trials each saw at its end."""
-    command = [sys.executable, "-c", CODE, storage, str(trials)]
-    running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(processes)
-    ]
-    ended = [process.communicate(timeout=300) for process in running]
-    for process, (_, error) in zip(running, ended):
+def run_together(storage, trials, processes):
+    """Let processes, this one among them, join a study at the same moment; return what each saw."""
+    command = [sys.executable, __file__, storage, str(trials)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    others = [subprocess.Popen(command, text=True, **pipes) for _ in range(processes - 1)]
+    join(None, 1)  # what is compiled on first use is ready, here as there
+    for process in others:
+        assert process.stdout.readline() == "ready\n"
+    for process in others:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    seen = [join(storage, trials)]
+    for process in others:
+        told, error = process.communicate(timeout=300)
         assert process.returncode == 0, error
-    return [int(told) for told, _ in ended]
+        seen.append(tuple(map(int, told.split())))
+    return seen
 
 
 def check_shared(storage, trials, processes=2):
     seen = run_together(storage, trials, processes)
     study = optuna.load_study(study_name="stopwise-accumulator", storage=storage)
-    assert min(seen) >= trials
+    assert min(total for total, _ in seen) >= trials
+    assert all(own for _, own in seen)
     assert trials <= len(study.trials) <= trials + processes - 1  # each ends the trial it is in
     assert all(trial.state.is_finished() for trial in study.trials)
     assert [trial.number for trial in study.trials if trial.user_attrs.get("defaults")] == [0]
@@ -49,7 +65,7 @@ def check_shared(storage, trials, processes=2):
 
 
 def test_two_processes_share_a_study_in_sqlite(tmp_path):
-    check_shared(f"sqlite:///{tmp_path / 'study.db'}", trials=6)
+    check_shared(f"sqlite:///{tmp_path / 'study.db'}", trials=8)
 
 
 @contextmanager
@@ -81,8 +97,6 @@ def postgres(folder: Path):
 @pytest.fixture
 def short_folder():
     """A folder with a short name: that of a socket is limited. All may enter, the server's user too."""
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp", ignore_cleanup_errors=True) as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
@@ -91,7 +105,14 @@ def short_folder():
 @pytest.mark.slow
 def test_processes_share_a_study_in_postgresql(short_folder):
     with postgres(short_folder) as storage:
-        check_shared(storage, trials=10, processes=3)
+        check_shared(storage, trials=15, processes=3)
         X, y, _ = sw.datasets.gaussian(60, offset=1.5, dim=2, length=4, seed=1)
         with pytest.raises(ValueError, match="has another `fixed`"):
             tune(X, y, storage=storage, progress=False)
+
+
+if __name__ == "__main__":
+    join(None, 1)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(*join(sys.argv[1], int(sys.argv[2])))
