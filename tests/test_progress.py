@@ -104,3 +104,12 @@ def test_time_left_is_told_by_the_speed_of_this_run(capsys, clock):
         clock.now += 60
         reporter.advance()
     assert capsys.readouterr().err == "runs: 81/100 (19 min left)\n"
+
+
+def test_no_time_left_is_told_before_the_first_step(capsys, clock):
+    with Reporter("tuning", 10, True) as reporter:
+        clock.now = 20.0
+        reporter.advance("epoch 1", steps=0)
+        clock.now = 40.0
+        reporter.advance("", steps=1)
+    assert capsys.readouterr().err == "tuning: 0/10 epoch 1\ntuning: 1/10 (6 min left)\n"

@@ -655,3 +655,36 @@ def test_two_processes_resume_and_tell_what_is_wrong(tmp_path):
     told = run_script(tmp_path, body.replace("@", str(tmp_path)))
     assert "ValueError `checkpoint`: " in told
     assert "FloatingPointError Training diverged: the loss is " in told
+
+
+# Telling of each epoch
+
+
+def test_on_epoch_sees_each_record_and_a_network_that_scores():
+    data, seen = world(), []
+    net = network(dropout=0.5)
+
+    def look(record):
+        seen.append(record)
+        assert not net.training
+
+    history = train(net, data, None, Recipe(max_epochs=3), on_epoch=look)
+    assert seen == history
+    plain = network(dropout=0.5)
+    train(plain, data, None, Recipe(max_epochs=3))
+    assert same_weights(net, plain)
+
+
+def test_what_on_epoch_raises_ends_the_training():
+    seen = []
+
+    def stop(record):
+        seen.append(record["epoch"])
+        if record["epoch"] == 2:
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        train(network(), world(), None, Recipe(max_epochs=9), on_epoch=stop)
+    assert seen == [1, 2]
+    with pytest.raises(ValueError, match="`on_epoch` needs devices=1; got devices=2"):
+        train(network(), world(), None, Recipe(devices=2), on_epoch=stop)

@@ -84,7 +84,9 @@ class Reporter:
     def _left(self) -> str:
         """Return the time left, where enough of it is left to want to know."""
         done = self._done - self._skipped
-        seconds = (time.monotonic() - self._started) / max(done, 1) * (self._total - self._done)
+        if not done:  # nothing tells the speed yet
+            return ""
+        seconds = (time.monotonic() - self._started) / done * (self._total - self._done)
         if seconds < LINE_SECONDS:
             return ""
         minutes = round(seconds / 60)

@@ -22,7 +22,7 @@ from stopwise.nets import MODELS
 from stopwise.progress import Reporter
 from stopwise.series import Series
 from stopwise.tuning import spaces
-from stopwise.tuning.study import FINISHED, distributions, enqueue_defaults, finished, is_default, open_study
+from stopwise.tuning.study import FINISHED, distributions, finished, is_default, open_study
 from stopwise.validation import check_choice, check_integer, check_real
 
 # A quarter of the epochs passes before a trial may be cut short.
@@ -166,8 +166,8 @@ def tune(
     wanted = spaces.check_space(spaces.space_for(model, data.X.steps) if space is None else space, model)
     search = _Search(data, model, kept, wanted, max_epochs, seed)
     with _quiet(), _storage_errors():
-        study = open_study(storage, study_name or f"stopwise-{model}", search.about, seed, search.warmup)
-        enqueue_defaults(study, search.default_draw())
+        name = study_name or f"stopwise-{model}"
+        study = open_study(storage, name, search.about, search.default_draw(), seed, search.warmup)
         search.run(study, trials, timeout, progress, on_trial)
         return search.found(study)
 

@@ -18,8 +18,9 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.exceptions import DuplicatedStudyError
 from optuna.samplers import BaseSampler, TPESampler
-from optuna.storages import BaseStorage, RDBStorage
+from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
@@ -48,31 +49,40 @@ def distributions(space: Space) -> dict[str, BaseDistribution]:
 
 def open_study(
     storage: str | BaseStorage | None,
-    name: str | None,
+    name: str,
     about: dict[str, Any],
+    defaults: Mapping[str, Any],
     seed: int,
     warmup: int,
 ) -> Study:
-    """Return the study of that name: a new one, or the one there is if it is about the same."""
+    """Return the study of that name: a new one, or the one there is if it is about the same.
+
+    The default settings wait in it to be tried first.
+    """
+    opened = _open_storage(storage)
     sampler = SeededTPE(seed)
     pruner = optuna.pruners.MedianPruner(n_startup_trials=FREE_TRIALS, n_warmup_steps=warmup)
-    study = optuna.create_study(
-        storage=_open_storage(storage),
-        study_name=name,
-        sampler=sampler,
-        pruner=pruner,
-        direction="minimize",
-        load_if_exists=True,
-    )
+    try:
+        study = optuna.create_study(
+            storage=opened, study_name=name, sampler=sampler, pruner=pruner, direction="minimize"
+        )
+    except DuplicatedStudyError:
+        study = optuna.load_study(storage=opened, study_name=name, sampler=sampler, pruner=pruner)
+        missing = _lacks_defaults(study)
+    else:
+        missing = True
     _check_same(study, about)
+    if missing:
+        study.enqueue_trial(dict(defaults), user_attrs={"defaults": True})
     return study
 
 
-def enqueue_defaults(study: Study, defaults: Mapping[str, Any]) -> None:
-    """Let the default settings be tried first, unless somebody has or does."""
-    alive = (TrialState.WAITING, TrialState.RUNNING, *FINISHED)
-    if not any(is_default(trial) for trial in study.get_trials(deepcopy=False, states=alive)):
-        study.enqueue_trial(dict(defaults), user_attrs={"defaults": True})
+def _lacks_defaults(study: Study) -> bool:
+    """Whether the trial of the default settings was interrupted."""
+    trials = study.get_trials(deepcopy=False)
+    alive = [trial for trial in trials if trial.state is not TrialState.FAIL]
+    # No trial at all: the process that made the study is about to add it.
+    return bool(trials) and not any(map(is_default, alive))
 
 
 def is_default(trial: Any) -> bool:
@@ -134,8 +144,10 @@ def _distribution(values: list[Any] | tuple[Any, Any]) -> BaseDistribution:
     )
 
 
-def _open_storage(storage: str | BaseStorage | None) -> BaseStorage | None:
-    if storage is None or isinstance(storage, BaseStorage):
+def _open_storage(storage: str | BaseStorage | None) -> BaseStorage:
+    if storage is None:
+        return InMemoryStorage()
+    if isinstance(storage, BaseStorage):
         return storage
     if not isinstance(storage, str):
         raise TypeError(

@@ -1,0 +1,120 @@
+import json
+import signal
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import stopwise as sw
+from stopwise import cli
+from stopwise.tuning import search
+
+QUICK = ("--trials", 2, "--max-epochs", 2, "--fix", "order=0", "--fix", "polish=false")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tune")
+    X, y, _ = sw.datasets.gaussian(100, offset=1.5, dim=2, length=5, seed=0)
+    sw.datasets.write(path / "data.npz", X, y)
+    np.save(path / "groups.npy", np.arange(100) % 7)
+    return path
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_best_settings_go_straight_into_train(folder):
+    told = run("tune", folder / "data.npz", *QUICK, "-o", folder / "best.json")
+    assert "2 trials complete, 0 cut short, 0 diverged." in told
+    assert "the default settings have 0." in told
+    assert "--params" in told
+    best = json.loads((folder / "best.json").read_text())
+    assert (best["order"], best["polish"], best["max_epochs"]) == (0, False, 2)
+    run("train", folder / "data.npz", "--params", folder / "best.json", "-o", folder / "model")
+    params = sw.load(folder / "model").get_params()
+    assert {name: params[name] for name in best} == best
+    run(
+        "train", folder / "data.npz", "--params", folder / "best.json",
+        "--max-epochs", 1, "--order", "longest", "-o", folder / "model",
+    )  # fmt: skip
+    changed = sw.load(folder / "model").get_params()
+    assert {name: changed[name] for name in best} == best | {"max_epochs": 1, "order": None}
+
+
+def test_json_tells_every_trial_and_a_storage_goes_on(folder):
+    options = (
+        "--storage",
+        f"sqlite:///{folder / 's.db'}",
+        "--name",
+        "mine",
+        "--json",
+        "-o",
+        folder / "b.json",
+    )
+    groups = ("--groups", folder / "groups.npy")
+    first = json.loads(run("tune", folder / "data.npz", *QUICK, *groups, *options))
+    assert first["study_name"] == "mine"
+    assert [trial["number"] for trial in first["trials"]] == [0, 1]
+    more = json.loads(run("tune", folder / "data.npz", *QUICK, *groups, *options, "--trials", 3))
+    assert more["trials"][:2] == first["trials"]
+    assert len(more["trials"]) == 3
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_interrupted_search_keeps_what_is_done(folder, kept, monkeypatch, capsys):
+    out, calls, judge = folder / f"kept{kept}.json", [], search._Search._judge
+
+    def press_control_c(self, clf):
+        calls.append(clf)
+        if len(calls) == 8:  # in the third trial
+            signal.raise_signal(signal.SIGINT)
+        return judge(self, clf)
+
+    monkeypatch.setattr(search._Search, "_judge", press_control_c)
+    storage = ["--storage", f"sqlite:///{folder / 'kept.db'}"] if kept else []
+    command = ["stopwise", "tune", folder / "data.npz", *QUICK, "-o", out, *storage, "--trials", 9]
+    monkeypatch.setattr(sys, "argv", list(map(str, command)))
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith(
+        f"stopwise: interrupted after 2 of 9 trials; the best settings so far are in {out}."
+    )
+    assert told.endswith("The same command goes on from here." if kept else "give it to be able to go on.")
+    assert json.loads(out.read_text())["order"] == 0
+    if kept:
+        monkeypatch.undo()
+        more = run("tune", *command[2:-2], "--trials", 3, "--json")
+        assert [trial["number"] for trial in json.loads(more)["trials"]] == [0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tune", "{folder}/data.npz", "-o", "b.json", "--fix", "order"), "`--fix` must be key=value"),
+        (("tune", "{folder}/data.npz", "-o", "b.json", "--fix", "hiden=3"), "Did you mean 'hidden'"),
+        (("tune", "{folder}/data.npz", "-o", "{folder}/no/b.json"), "there is no folder"),
+        (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/none.json"), "none.json"),
+        (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/data.npz"), "settings as JSON"),
+        (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/list.json"), "a JSON object"),
+        (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/odd.json"), "Did you mean 'order'"),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_one_line(folder, arguments, message, monkeypatch, capsys):
+    (folder / "list.json").write_text("[1]")
+    (folder / "odd.json").write_text('{"odrer": 1}')
+    monkeypatch.setattr(sys, "argv", ["stopwise", *[part.format(folder=folder) for part in arguments]])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert message in told
+    assert told.count("\n") == 1

@@ -1,0 +1,69 @@
+import inspect
+
+import pytest
+
+from stopwise.estimator import EarlyClassifier
+from stopwise.nets import MODELS
+from stopwise.tuning import space_for, spaces
+from stopwise.tuning.study import distributions
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("steps", [1, 2, 6, 50, 1000])
+def test_every_space_holds_the_defaults(model, steps):
+    space = spaces.check_space(space_for(model, steps), model)
+    known = spaces.defaults(model)
+    for name, distribution in distributions(space).items():
+        assert distribution._contains(distribution.to_internal_repr(known[name])), name
+
+
+def test_the_defaults_are_those_of_the_classifier():
+    own = inspect.signature(EarlyClassifier).parameters
+    known = spaces.defaults("tandemformer")
+    assert known["learning_rate"] == own["learning_rate"].default
+    assert known["heads"] == 2
+    assert "activation" not in spaces.defaults("b2bsqrt")
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 12, 50])
+def test_orders_fit_the_series(steps):
+    orders = space_for("b2bsqrt", steps)["order"]
+    finite = [order for order in orders if isinstance(order, int)]
+    assert all(order < steps - 1 for order in finite)  # T−1 is None
+    assert len(set(orders)) == len(orders)
+
+
+def test_the_published_space():
+    space = space_for("tandemformer", 50)
+    assert space["learning_rate"] == [1e-4, 1e-3, 1e-2]
+    assert space["weight_decay"] == [0.0, 1e-5, 1e-4, 1e-3]
+    assert space["dropout"] == (0.0, 0.4)
+    assert space["blocks"] == (1, 2)
+    assert space["heads"] == (1, 3)
+    assert space["head_size"] == space["feed_forward"] == space["mlp"] == (8, 32)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ({"lerning_rate": [1]}, "Did you mean 'learning_rate'"),
+        ({"heads": [1]}, "`space` must be one of"),  # not of an LSTM
+        ({"hidden": 3}, r"`space`\['hidden'\] must be a list of choices or a tuple"),
+        ({"hidden": []}, "must be a list of choices"),
+        ({"dropout": (0.4, 0.1)}, "must be a list of choices"),
+        ({"seed": [0, 1]}, "must not hold 'seed'"),
+    ],
+)
+def test_a_wrong_space_is_told(space, message):
+    with pytest.raises(ValueError, match=message):
+        spaces.check_space(space, "lstm")
+
+
+def test_a_space_is_a_dict():
+    with pytest.raises(TypeError, match="`space` must be a dict"):
+        spaces.check_space(["hidden"], "lstm")
+
+
+def test_settings_go_flat_and_back():
+    settings = {"loss": "lllr", "dropout": 0.1, "model_params": {"hidden": 8, "layer_norm": True}}
+    assert spaces.nest(spaces.flatten(settings, "lstm")) == settings
