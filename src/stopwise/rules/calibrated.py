@@ -29,13 +29,14 @@ class Calibrated(SPRT):
     Examples
     --------
     >>> import stopwise as sw
-    >>> _, y, scores = sw.datasets.gaussian(1000, offset=1.0, dim=2, seed=0)
+    >>> _, y, scores = sw.datasets.gaussian(1000, offset=1.0, dim=2, seed=1)
     >>> rule = sw.rules.calibrate(scores, y, error_rate=0.05)
     >>> rule.threshold
     2.4
     >>> print(rule.guarantee)
     With confidence 95 %, at most 5 % of new series are decided wrongly (calibrated on 1000 series; mean
-    stopping time 3.8 of 50 samples). Holds if new series come from the same source as the calibration series.
+    stopping time 3.24 of 50 samples). Holds if new series come from the same source as the calibration
+    series.
     """
 
     guarantee: Guarantee
