@@ -1,10 +1,19 @@
-"""The commands, one file each: `stopwise demo | train | evaluate | decide | export | reproduce | bench`."""
+"""The commands, one file each: `stopwise demo | train | calibrate | evaluate | decide | …`."""
 
 from __future__ import annotations
 
 import os
 
-from stopwise.cli import bench, decide, demo, evaluate, export, reproduce, train  # noqa: F401 - each adds its command
+from stopwise.cli import (  # noqa: F401 - each adds its command
+    bench,
+    calibrate,
+    decide,
+    demo,
+    evaluate,
+    export,
+    reproduce,
+    train,
+)
 from stopwise.cli.common import app, fail
 
 
