@@ -110,9 +110,10 @@ def calibrate(
         if name != "accuracy_gap" or len(rates) > 1:
             raise ValueError("`conditional`=True goes with one number as `accuracy_gap`, for all classes.")
         check_integer("seed", seed, 0)
+        tested = len(trials.y) - len(trials.y) // 2
+        if p_values(np.array(0), np.array(tested), rates[0]) > delta:
+            raise too_few("accuracy_gap", tested, rates[0], delta, of=" that test the thresholds")
         thresholds = conditional_thresholds(trials, rates[0], delta, seed)
-        if thresholds is None:
-            raise too_few("accuracy_gap", len(trials.y) - len(trials.y) // 2, rates[0], delta)
     else:
         thresholds = _common_threshold(name, trials, rates, delta, names)
     losses = trials.wrong if name == "error_rate" else trials.gap()

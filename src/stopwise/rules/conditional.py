@@ -19,11 +19,12 @@ STRICTNESS = 4.0 ** -np.arange(5)
 CONSTANTS = 64  # constant thresholds that are looked at
 
 
-def conditional_thresholds(trials: Trials, rate: float, delta: float, seed: int) -> np.ndarray | None:
+def conditional_thresholds(trials: Trials, rate: float, delta: float, seed: int) -> np.ndarray:
     """Return thresholds (T,) whose accuracy gap among series decided by step t is at most `rate`.
 
     With probability 1 − `delta` over draws of the series it holds for every t at once. A series that ends
-    counts as decided at its end, where there is no gap. None: nothing but waiting could be shown.
+    counts as decided at its end, where there is no gap. So to wait, infinity, is always right, and it is
+    what remains where nothing else can be shown.
 
     Parameters
     ----------
@@ -47,13 +48,14 @@ def _suggest(trials: Trials, rate: float, delta: float) -> np.ndarray:
     half of these series suggesting to the other; the way that stops earliest on average is taken.
     """
     half = len(trials.y) // 2
+    if not half:
+        return np.full(trials.leads.shape[1], np.inf)
     first, second = trials.part(np.arange(half)), trials.part(np.arange(half, len(trials.y)))
     ways = [(way, level) for way in (_constant, _greedy) for level in delta * STRICTNESS]
     means = []
     for way, level in ways:
         passed = _test(second, way(first, rate, level), rate, delta)
-        stop = second.lengths - 1 if passed is None else stopping_steps(second, passed)
-        means.append(stop.mean())
+        means.append(stopping_steps(second, passed).mean())
     way, level = ways[int(np.argmin(means))]
     return way(trials, rate, level)
 
@@ -63,14 +65,12 @@ def _constant(trials: Trials, rate: float, level: float) -> np.ndarray:
     steps, gap = trials.leads.shape[1], trials.gap()
     seen = trials.leads[np.isfinite(trials.leads)]
     chosen = np.full(steps, np.inf)
-    if not len(seen):
-        return chosen
     rows = np.arange(len(trials.y))
     for value in np.unique(np.quantile(seen, np.linspace(0, 1, CONSTANTS)))[::-1]:
         stop = stopping_steps(trials, np.full(steps, value))
         decided = np.cumsum(np.bincount(stop, minlength=steps))
         losses = np.cumsum(np.bincount(stop, gap[rows, stop], minlength=steps))
-        enough = p_values(np.zeros(steps), decided, np.array(rate)) <= level  # even 0 losses of few pass not
+        enough = p_values(np.zeros(steps), decided, np.array(rate)) <= level  # few cannot pass at all
         if (p_values(losses, decided, np.array(rate))[enough] > level).any():
             break
         chosen = np.where(enough, value, np.inf)
@@ -88,11 +88,14 @@ def _greedy(trials: Trials, rate: float, level: float) -> np.ndarray:
         ending = open_ & (trials.lengths == t + 1)  # decided here in any case, without a gap
         decided, open_ = decided + int(ending.sum()), open_ & ~ending
         rows = np.flatnonzero(open_)
+        if not len(rows):  # later steps are of use where earlier ones fail the test
+            thresholds[t:] = 0.0
+            break
         rows = rows[np.argsort(-trials.leads[rows, t], kind="stable")]
         leads, lost = trials.leads[rows, t], losses + np.cumsum(gap[rows, t])
         counts = decided + np.arange(1, len(rows) + 1)
         # Equal leads stop together: only the last of them may end the list.
-        possible = np.append(leads[1:] < leads[:-1], True)[: len(rows)]
+        possible = np.append(leads[1:] < leads[:-1], True)
         passes = np.flatnonzero(possible & (p_values(lost, counts, np.array(rate)) <= level))
         if len(passes):
             last = passes[-1]
@@ -102,7 +105,7 @@ def _greedy(trials: Trials, rate: float, level: float) -> np.ndarray:
     return thresholds
 
 
-def _test(trials: Trials, suggested: np.ndarray, rate: float, delta: float) -> np.ndarray | None:
+def _test(trials: Trials, suggested: np.ndarray, rate: float, delta: float) -> np.ndarray:
     """Return the suggested thresholds from the earliest step on that can be shown to be right, (T,).
 
     Candidate t stops from step t on, by the suggested thresholds, and never before. Candidates are tested
@@ -113,10 +116,9 @@ def _test(trials: Trials, suggested: np.ndarray, rate: float, delta: float) -> n
     """
     n, steps = trials.leads.shape
     gap = trials.gap()
-    accepted = np.full(min(steps, len(suggested)), np.inf)
+    accepted = np.full(steps, np.inf)
     stop, lost = trials.lengths - 1, np.zeros(n, dtype=bool)  # when each series is decided, and its loss
-    shown = False
-    for t in reversed(range(len(accepted))):
+    for t in reversed(range(steps)):
         if suggested[t] == np.inf:  # the same candidate as before
             continue
         now = trials.leads[:, t] >= suggested[t]
@@ -125,5 +127,5 @@ def _test(trials: Trials, suggested: np.ndarray, rate: float, delta: float) -> n
         losses = np.cumsum(np.bincount(stop, lost, minlength=steps))[t:]
         if (p_values(losses, decided, np.array(rate)) > delta).any():
             break
-        accepted[t], shown = suggested[t], True
-    return accepted if shown else None
+        accepted[t] = suggested[t]
+    return accepted

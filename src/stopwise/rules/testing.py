@@ -111,7 +111,7 @@ def too_few(what: str, series: int, rate: float, delta: float, *, of: str = "") 
     """Return the error that says how many series it takes at least to show a rate of `rate`."""
     least = series_needed(0.0, rate, delta)
     return NoThresholdError(
-        f"No threshold can be shown to keep `{what}`={rate:g}{of} with confidence {percent(1 - delta)} on "
+        f"No threshold can be shown to keep `{what}`={rate:g} with confidence {percent(1 - delta)} on "
         f"{series} calibration series{of}: it takes {least} at least, even if none of them is a loss. Give "
         "more, or allow a higher rate."
     )
