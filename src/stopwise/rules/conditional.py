@@ -62,19 +62,21 @@ def _suggest(trials: Trials, rate: float, delta: float) -> np.ndarray:
 
 def _constant(trials: Trials, rate: float, level: float) -> np.ndarray:
     """Return the lowest threshold common to all steps that passes, (T,); infinity while few are decided."""
-    steps, gap = trials.leads.shape[1], trials.gap()
+    n, steps = trials.leads.shape
+    gap = trials.gap()
     seen = trials.leads[np.isfinite(trials.leads)]
-    chosen = np.full(steps, np.inf)
-    rows = np.arange(len(trials.y))
-    for value in np.unique(np.quantile(seen, np.linspace(0, 1, CONSTANTS)))[::-1]:
+    values = np.unique(np.quantile(seen, np.linspace(0, 1, CONSTANTS)))[::-1]  # (V,), falling
+    decided, losses = np.empty((2, len(values), steps), dtype=np.int64)
+    for i, value in enumerate(values):
         stop = stopping_steps(trials, np.full(steps, value))
-        decided = np.cumsum(np.bincount(stop, minlength=steps))
-        losses = np.cumsum(np.bincount(stop, gap[rows, stop], minlength=steps))
-        enough = p_values(np.zeros(steps), decided, np.array(rate)) <= level  # few cannot pass at all
-        if (p_values(losses, decided, np.array(rate))[enough] > level).any():
-            break
-        chosen = np.where(enough, value, np.inf)
-    return chosen
+        decided[i] = np.cumsum(np.bincount(stop, minlength=steps))
+        losses[i] = np.cumsum(np.bincount(stop, gap[np.arange(n), stop], minlength=steps))
+    enough = p_values(np.zeros_like(losses), decided, np.array(rate)) <= level  # few cannot pass at all
+    fails = ((p_values(losses, decided, np.array(rate)) > level) & enough).any(1)  # (V,)
+    passing = (int(np.argmax(fails)) if fails.any() else len(values)) - 1
+    if passing < 0:
+        return np.full(steps, np.inf)
+    return np.where(enough[passing], values[passing], np.inf)
 
 
 def _greedy(trials: Trials, rate: float, level: float) -> np.ndarray:
