@@ -6,6 +6,7 @@ import pytest
 import stopwise as sw
 from stopwise import checks, nets, rules
 
+PROMISE = rules.Guarantee("error_rate", 0.05, 0.95, 100, observed=0.01, mean_time=3.5, mean_length=12)
 RULES = [
     sw.SPRT(3.0),
     sw.SPRT(0.0),
@@ -21,6 +22,8 @@ RULES = [
     sw.FixedTime(4),
     sw.MaxProbability(0.9),
     sw.MaxProbability(0.8, prior=[0.2, 0.3, 0.5]),
+    rules.Calibrated(3.0, PROMISE),
+    rules.Calibrated(np.linspace(4, 0, 7), PROMISE, per_step=True),
 ]
 
 
@@ -63,7 +66,8 @@ def test_every_estimator_keeps_the_promises(check):
 
 
 def test_every_exported_rule_and_model_is_checked():
-    exported = {name for name in rules.__all__ if inspect.isclass(getattr(rules, name)) and name != "Rule"}
+    classes = {name: getattr(rules, name) for name in rules.__all__ if inspect.isclass(getattr(rules, name))}
+    exported = {name for name, one in classes.items() if issubclass(one, rules.Rule) and name != "Rule"}
     assert exported == {type(rule).__name__ for rule in RULES}
     assert set(nets.MODELS) <= {estimator.model for estimator in ESTIMATORS}
 

@@ -32,6 +32,11 @@ def lines(panel, colour=None):
     return [one for one in panel.lines if len(one.get_xdata()) > 2 and colour in (None, one.get_color())]
 
 
+LEVELS = [0.05, 0.1, 0.2]
+RATES = {
+    "textbook": [0.1, 0.2, 0.3],
+    "calibrated": [[0.04, 0.08, 0.17], [0.05, 0.09, 0.19], [0.03, 0.1, 0.18]],
+}
 ALL = {
     "trajectories": lambda: plots.llr_trajectories(ESTIMATES, TRUTH, Y, thresholds=3.0, title="A title"),
     "scatter": lambda: plots.llr_scatter(ESTIMATES, TRUTH, title="A title"),
@@ -39,6 +44,7 @@ ALL = {
     "bars": lambda: plots.llr_error_bars(
         {"a": 3.0, "b": [1.0, 2.0]}, limit=0.5, trivial=4.0, title="A title"
     ),
+    "promises": lambda: plots.promises(LEVELS, {"one": RATES, "two": RATES}, title="A title"),
 }
 
 
@@ -263,7 +269,22 @@ BAD = {
     "NaN": (lambda: plots.llr_error_bars({"a": [1.0, np.nan]}), r"`errors\['a'\]` must be"),
     "no runs": (lambda: plots.llr_error_bars({"a": []}), r"`errors\['a'\]` must be"),
     "limit": (lambda: plots.llr_error_bars({"a": 1.0}, limit=-1.0), "`limit` must be in"),
+    "levels": (lambda: plots.promises([0.2, 0.1], {"one": RATES}), "two or more rising rates"),
+    "no panels": (lambda: plots.promises(LEVELS, {}), "`panels` must be a dict"),
+    "rates": (
+        lambda: plots.promises([0.1, 0.2], {"a": RATES}),
+        r"rates 'textbook' must have shape \(2,\) or",
+    ),
+    "shares": (lambda: plots.promises([0.1, 0.2], {"a": {"b": [3, 4]}}), r"rates 'b' must be in \[0, 1\]"),
 }
+
+
+def test_promises_are_drawn_as_they_are():
+    figure = plots.promises(LEVELS, {"one": RATES})
+    textbook, calibrated = lines(figure.axes[0])
+    assert calibrated.get_xdata().tolist() == [5, 10, 20]
+    assert np.allclose(textbook.get_ydata(), [10, 20, 30])
+    assert np.allclose(calibrated.get_ydata(), [4, 9, 18])  # the medians of the draws
 
 
 @pytest.mark.parametrize(("call", "message"), BAD.values(), ids=BAD)

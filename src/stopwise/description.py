@@ -9,6 +9,7 @@ import numpy as np
 
 from stopwise import rules
 from stopwise.checkpoint import CheckpointError
+from stopwise.fingerprints import Fingerprints
 
 
 def described(clf: Any) -> dict[str, Any]:
@@ -28,6 +29,7 @@ def described(clf: Any) -> dict[str, Any]:
         "history": clf.history_,
         "polish": clf.polish_,
         "order_search": clf.order_search_,
+        "fingerprints": clf._seen.to_text(),
     }
 
 
@@ -48,6 +50,7 @@ def restore(clf: Any, about: dict[str, Any]) -> None:
     clf.rule_ = rules.from_dict(about["rule"])
     clf.history_, clf.polish_ = about["history"], about["polish"]
     clf.order_search_ = about["order_search"]
+    clf._seen = Fingerprints.from_text(about.get("fingerprints", ""))  # older models have none
 
 
 def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:

@@ -15,16 +15,17 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from stopwise import orders
+from stopwise import orders, rules
 from stopwise.checkpoint import CheckpointError, load_model, save_model
 from stopwise.datasets import hold_out
 from stopwise.decision import Decisions
 from stopwise.description import described, parameters, restore
+from stopwise.fingerprints import Fingerprints
 from stopwise.nets import Integrator, build
 from stopwise.nets.steps import make_step
 from stopwise.polish import polish
 from stopwise.recipe import RECIPE_FIELDS, Examples, Recipe
-from stopwise.rules import SPRT, Rule
+from stopwise.rules import SPRT, Calibrated, Rule
 from stopwise.scoring import scored
 from stopwise.series import MISSING, Series, hold
 from stopwise.stream import Engine, Stream
@@ -225,6 +226,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             else None
         )
         self.rule_ = SPRT(error_rate=0.05) if self.rule is None else self.rule
+        seen = [series] if validation_data is None else [series, self._fitted_series(validation_data[0])]
+        self._seen = Fingerprints.of(seen, self.missing, self.seed)
         return self
 
     def scores(self, X: Any) -> np.ndarray:
@@ -253,6 +256,69 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             for name in ("labels", "times", "forced", "scores", "lengths")
         }
         return Decisions(**joined | {"labels": self.classes_[joined["labels"]]})
+
+    def calibrate(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        error_rate: float | Mapping[Any, float] | None = None,
+        confidence: float = 0.95,
+        per_class: bool = False,
+        accuracy_gap: float | Mapping[Any, float] | None = None,
+        conditional: bool = False,
+        mean_time: float | None = None,
+    ) -> Self:
+        """Set the stopping rule by held-out series: it stops as early as it can and keeps what is asked for.
+
+        `rule_` then carries the promise: `print(clf.rule_.guarantee)`. It holds with probability `confidence`
+        over draws of the calibration series, however wrong the network's scores are, if new series come from
+        the same source, and if the network never saw these: series that `fit` was given, those for validation
+        too, are refused as far as they are known again (a sample of large sets).
+
+        Parameters
+        ----------
+        X, y
+            Calibration series and their labels; at least 59 for an error rate of 5 %, rather some thousands.
+        error_rate
+            The share of new series that may be decided wrongly; or a dict {label: share}, of each of these
+            classes.
+        confidence
+            The probability that the promise holds.
+        per_class
+            True: the share holds for every class among its own series.
+        accuracy_gap, conditional, mean_time
+            Other targets, instead of `error_rate`; see `stopwise.rules.calibrate`.
+
+        Examples
+        --------
+        >>> import stopwise as sw
+        >>> X, y, _ = sw.datasets.gaussian(n=1400, offset=1.0, dim=4, length=20, seed=0)
+        >>> clf = sw.EarlyClassifier(order=0, max_epochs=5).fit(X[:400], y[:400])
+        >>> clf.calibrate(X[400:], y[400:], error_rate=0.1).rule_.guarantee.confidence
+        0.95
+        """
+        series = self._fitted_series(X)
+        indices = self._known_labels("y", y, len(series))
+        self._refuse_seen(series)
+        asked = {"error_rate": error_rate, "accuracy_gap": accuracy_gap}
+        for name, rate in asked.items():
+            if isinstance(rate, Mapping):
+                places = self._known_labels(name, list(rate), len(rate))
+                asked[name] = dict(zip(places.tolist(), rate.values()))
+        self.rule_ = rules.calibrate(
+            self.scores(series),
+            indices,
+            series.lengths,
+            **asked,
+            confidence=confidence,
+            per_class=per_class,
+            conditional=conditional,
+            mean_time=mean_time,
+            classes=self.classes_.tolist(),
+            seed=self.seed,
+        )
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the labels (n,) decided for."""
@@ -318,6 +384,11 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             raise TypeError(
                 f"`rule` must be a stopping rule such as SPRT(error_rate=0.05); got {self.rule!r}."
             )
+        if isinstance(self.rule, Calibrated):
+            raise ValueError(
+                "`rule` carries a guarantee, which holds for the model it was calibrated with, not for the "
+                "one trained here. Give rule.without_guarantee(), and call calibrate() after fit()."
+            )
 
     def _series(self, X: Any, *, fitting: bool) -> Series:
         if not isinstance(X, list | tuple | Series):
@@ -354,6 +425,28 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
                 "There is nothing to tell apart."
             )
         return indices.astype(np.int64)
+
+    def _known_labels(self, name: str, labels: Any, n: int) -> np.ndarray:
+        """Return class indices (n,) of labels that must be among those of the training."""
+        labels = np.asarray(labels)
+        if labels.shape != (n,):
+            raise ValueError(f"`{name}` must have shape ({n},), one label per series; got {labels.shape}.")
+        unknown = [label for label in np.unique(labels).tolist() if label not in self.classes_.tolist()]
+        if unknown:
+            raise ValueError(
+                f"`{name}` has labels that were not in training: {', '.join(map(repr, unknown[:5]))}; known "
+                f"are {', '.join(map(repr, self.classes_.tolist()[:10]))}."
+            )
+        return np.searchsorted(self.classes_, labels)
+
+    def _refuse_seen(self, series: Series) -> None:
+        seen = self._seen.matches(series, self.missing)
+        if len(seen):
+            raise ValueError(
+                f"`X` must be series the model has not seen; {len(seen)} of {len(series)} were given to fit "
+                f"(series {', '.join(map(str, seen[:3]))}{', …' if len(seen) > 3 else ''}), where errors are "
+                "rarer than on new ones. Split the data before fit."
+            )
 
     def _check_order(self, steps: int) -> None:
         if self.order is None or self.order == "auto":

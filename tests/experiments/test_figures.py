@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from stopwise import orders
 from stopwise.cli import app
-from stopwise.experiments import models, presets
+from stopwise.experiments import guarantees, models, presets
 from stopwise.experiments.conditions import CONDITIONS, name_of, values
 from stopwise.experiments.limits import limit
 from stopwise.experiments.models import MODELS, tuned
@@ -22,9 +22,13 @@ def tiny(monkeypatch):
     monkeypatch.setitem(presets.PRESETS, "quick", TINY)
     monkeypatch.setattr(models, "RATES", (3e-3, 1e-3))
     monkeypatch.setattr(orders, "CANDIDATES", (0, 1))
+    monkeypatch.setitem(guarantees.SIZES, "quick", (80, 400, 300, 2))
+    monkeypatch.setitem(guarantees.WORLD, "offset", 2.0)
+    for model in guarantees.MODELS.values():
+        monkeypatch.setitem(model["settings"], "max_epochs", 2)
 
 
-PICTURES = {"fig1": 2, "fig2": 1, "fig5": 3, "main": 2, "precision": 7}
+PICTURES = {"fig1": 2, "fig2": 1, "fig5": 3, "main": 2, "precision": 7, "guarantees": 1}
 
 
 @pytest.mark.parametrize("figure", PICTURES)

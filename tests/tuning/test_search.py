@@ -4,7 +4,6 @@ import pytest
 
 import stopwise as sw
 from stopwise import tuning
-from stopwise.splits import split_by_class
 from stopwise.tuning import search, tune
 
 SPACE = {"learning_rate": [1e-3, 1e-2, 3e-2], "dropout": (0.0, 0.4), "hidden": (2, 16)}
@@ -27,7 +26,7 @@ def test_the_best_is_what_a_training_gives(data):
     assert len(found.trials) == 4
     assert found.ausat == min(trial.ausat for trial in found.trials if trial.ausat is not None)
     assert found.ausat <= found.default_ausat
-    train, held = split_by_class(np.unique(data[1], return_inverse=True)[1], 0.2, 0)
+    train, held = sw.datasets.hold_out(data[1], fraction=0.2, seed=0)
     clf = sw.EarlyClassifier(**found.best, progress=False)
     clf.fit(data[0][train], data[1][train], validation_data=(data[0][held], data[1][held]))
     y = (data[1][held] == "right").astype(int)

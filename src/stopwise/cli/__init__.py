@@ -1,4 +1,4 @@
-"""The commands, one file each: `stopwise demo | features | tune | train | calibrate | evaluate | decide | …`."""
+"""The commands, one file each: `stopwise demo | features | tune | train | calibrate | evaluate | …`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 from stopwise.cli import (  # noqa: F401 - each adds its command
     bench,
+    calibrate,
     decide,
     demo,
     evaluate,

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labelled
+
+if TYPE_CHECKING:
+    from stopwise.rules import Guarantee, Rule
+
+FEW = 100  # the share among fewer series says little
 
 
 @app.command()
@@ -29,7 +34,7 @@ def evaluate(
     from stopwise import plots
     from stopwise.estimator import load
     from stopwise.metrics import ausat, sat_curve, summarize
-    from stopwise.rules import SPRT, Rule
+    from stopwise.rules import SPRT, Calibrated, observed_rate
     from stopwise.series import Series
 
     clf, series = load(model), read_labelled(data)
@@ -37,20 +42,52 @@ def evaluate(
     scores, lengths = clf.scores(series.X), Series(series.X).lengths
     rules: list[Rule] = [clf.rule_, *(SPRT(a) for a in threshold or [2.0, 5.0, 10.0])]
     rows = [
-        {"rule": repr(rule)} | summarize(rule.decide(scores, lengths), y, len(clf.classes_)) for rule in rules
+        {"rule": _name(rule)} | summarize(rule.decide(scores, lengths), y, len(clf.classes_))
+        for rule in rules
     ]
+    told: dict[str, Any] = {}
+    if isinstance(clf.rule_, Calibrated):
+        seen = observed_rate(clf.rule_, scores, y, lengths, least=FEW)
+        told = {
+            "guarantee": clf.rule_.guarantee.to_dict() | {"words": str(clf.rule_.guarantee)},
+            "observed": seen,
+        }
     curve = sat_curve(scores, y, lengths)
     if picture is not None:
         plots.save(plots.sat_curves({clf.model if isinstance(clf.model, str) else "model": curve}), picture)
     if as_json:
         print(
-            json.dumps(plain({"n": len(y), "ausat": ausat(curve), "rules": rows}), indent=2, allow_nan=False)
+            json.dumps(
+                plain({"n": len(y), "ausat": ausat(curve), "rules": rows} | told), indent=2, allow_nan=False
+            )
         )
         return
     console.print(_evaluation_table(rows, len(y)))
     console.print(f"Area under the speed-accuracy curve (AUSAT): {ausat(curve):.4f}")
+    if isinstance(clf.rule_, Calibrated):
+        console.print(f"[bold]Promised:[/] {clf.rule_.guarantee}", highlight=False)
+        console.print(f"[bold]Observed here:[/] {_observed(clf.rule_.guarantee, seen)}", highlight=False)
     if picture is not None:
         console.print(f"Picture: {picture}.png", soft_wrap=True)
+
+
+def _name(rule: Rule) -> str:
+    """Return a rule as its table row names it; what a guarantee says stands below the table."""
+    return f"{rule.without_guarantee()!r}, calibrated" if hasattr(rule, "without_guarantee") else repr(rule)
+
+
+def _observed(guarantee: Guarantee, seen: Any) -> str:
+    """Return what was observed of that which a guarantee speaks of."""
+    if guarantee.target == "mean_time":
+        return f"mean stopping time {seen:.3g}."
+    wrong = "decided wrongly" + (", rightly at the end" if guarantee.target == "accuracy_gap" else "")
+    if guarantee.conditional:
+        return f"{seen:.2%} {wrong}, at the worst step by which {FEW} series were decided."
+    if not isinstance(guarantee.level, tuple):
+        return f"{seen:.2%} {wrong}."
+    asked = zip(guarantee.classes or (), guarantee.level, seen)
+    told = [f"{rate:.2%} of class {name!r}" for name, level, rate in asked if level is not None]
+    return f"{', '.join(told)} {wrong}."
 
 
 def _evaluation_table(rows: list[dict[str, Any]], n: int) -> Table:

@@ -10,12 +10,12 @@ import typer
 
 from stopwise.cli.common import app, console
 
-FIGURES = ("fig1", "fig2", "fig5", "main", "precision", "fig4")
+FIGURES = ("fig1", "fig2", "fig4", "fig5", "main", "precision", "guarantees")
 
 
 @app.command()
 def reproduce(
-    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig4, fig5, main or precision.")],
+    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig4, fig5, main, precision or guarantees.")],
     preset: Annotated[
         str, typer.Option(help="quick (minutes), medium (an hour or two) or paper (the paper's sizes).")
     ] = "quick",

@@ -52,7 +52,7 @@ def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
         raise ValueError("`scores` holds no series; a curve needs at least one.")
     y = check_class_indices(y, n, classes)
     steps = int(lengths.max())
-    events = _events(*_leads_and_errors(scores[:, :steps], y, lengths), lengths)
+    events = _events(*leads_and_errors(scores[:, :steps], y, lengths), lengths)
     new_value = np.append(True, events.value[1:] != events.value[:-1])
     first = np.flatnonzero(new_value)  # (P - 1,) first event at each distinct value
 
@@ -103,9 +103,7 @@ def _events(leads: np.ndarray, wrong: np.ndarray, lengths: np.ndarray) -> _Event
     return _Events(*(column[order] for column in columns))
 
 
-def _leads_and_errors(
-    scores: np.ndarray, y: np.ndarray, lengths: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def leads_and_errors(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return by how much the best class leads, and whether it is wrong, at each step: both (n, T).
 
     Past the end of a series the lead is minus infinity.

@@ -6,6 +6,7 @@ Every function returns a matplotlib Figure and leaves pyplot's global state alon
 from stopwise.plots.conditions import error_conditions
 from stopwise.plots.errors import llr_error_bars
 from stopwise.plots.llr import llr_scatter, llr_trajectories
+from stopwise.plots.promises import promises
 from stopwise.plots.sat import sat_curves
 from stopwise.plots.sat_bands import sat_bands
 from stopwise.plots.style import save
@@ -16,6 +17,7 @@ __all__ = [
     "llr_error_bars",
     "llr_scatter",
     "llr_trajectories",
+    "promises",
     "sat_bands",
     "sat_curves",
     "save",

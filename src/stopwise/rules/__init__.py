@@ -7,6 +7,8 @@ and hold no state; one rule serves whole arrays and any number of streams.
 `SPRT` is the sequential probability ratio test with any kind of threshold; `Tapering` lets the threshold
 fall to zero at a horizon; `MaxProbability` asks for a posterior probability; `FixedTime` does not look at
 the evidence at all. A rule of your own is a `Rule` with one method, `margins`.
+
+`calibrate` makes a `Calibrated` test from held-out series: it carries a `Guarantee` of its error rate.
 """
 
 from __future__ import annotations
@@ -15,16 +17,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from stopwise.rules.base import Rule
+from stopwise.rules.calibrated import Calibrated
+from stopwise.rules.calibration import calibrate, observed_rate
 from stopwise.rules.fixed_time import FixedTime
+from stopwise.rules.guarantee import Guarantee
 from stopwise.rules.max_probability import MaxProbability
 from stopwise.rules.sprt import SPRT
 from stopwise.rules.tapering import Tapering
+from stopwise.rules.testing import NoThresholdError
 from stopwise.validation import check_choice
 
-__all__ = ["SPRT", "FixedTime", "MaxProbability", "Rule", "Tapering", "from_dict"]
+__all__ = [
+    "SPRT",
+    "Calibrated",
+    "FixedTime",
+    "Guarantee",
+    "MaxProbability",
+    "NoThresholdError",
+    "Rule",
+    "Tapering",
+    "calibrate",
+    "from_dict",
+    "observed_rate",
+]
 
 _BY_NAME: dict[str, type[Rule]] = {
-    rule.__name__: rule for rule in (SPRT, Tapering, FixedTime, MaxProbability)
+    rule.__name__: rule for rule in (SPRT, Tapering, FixedTime, MaxProbability, Calibrated)
 }
 
 

@@ -1,0 +1,145 @@
+"""Guarantees are kept: over many draws of calibration series, the TRUE rate exceeds the level in at most δ.
+
+Draws are made with replacement from a finite population of series, whose rates are known exactly: no noise
+of a test set blurs the verdict. The scores are deliberately wrong: inflated or shrunk, with noise.
+`pytest -m slow -s tests/rules/test_guarantees_hold.py` prints the shares.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import stopwise as sw
+from stopwise.rules import calibrate, observed_rate
+from stopwise.rules.hits import CANDIDATES, Trials, totals_by_candidate
+
+pytestmark = pytest.mark.slow
+
+DRAWS = 1000
+STEPS = 20
+ALPHA, DELTA = 0.1, 0.1
+# Shares above this would be seen once in ten thousand runs of a procedure that keeps its promise exactly.
+MOST_BROKEN = binom.ppf(0.9999, DRAWS, DELTA) / DRAWS
+WORLDS = [(scale, classes) for scale in (2.5, 0.4) for classes in (2, 3)]
+
+
+def population(scale, classes, n=50_000, ragged=False, seed=0):
+    """Return scores, labels and lengths; classes are of unequal size and difficulty, scores are off."""
+    rng = np.random.default_rng([seed, classes])
+    y = rng.choice(classes, n, p=np.array([0.5, 0.3, 0.2][:classes]) / sum([0.5, 0.3, 0.2][:classes]))
+    samples = rng.normal(size=(n, STEPS, classes))
+    samples[np.arange(n), :, y] += np.array([1.1, 0.8, 1.0])[y, None]
+    scores = scale * samples.cumsum(1) + 0.5 * rng.normal(size=samples.shape)
+    lengths = rng.integers(STEPS // 2, STEPS + 1, n) if ragged else np.full(n, STEPS)
+    return scores, y, lengths
+
+
+def draws(data, size, seed=1):
+    rng = np.random.default_rng(seed)
+    for _ in range(DRAWS):
+        rows = rng.integers(0, len(data[1]), size)
+        yield tuple(part[rows] for part in data)
+
+
+def judge(name, data, size, loss, asked, rates):
+    """Calibrate on every draw; return the share of broken promises, and means of true rates and times.
+
+    `rates` holds the rate allowed for each group, one group or one a class, NaN where none was asked for.
+    """
+    trials = Trials.of(*data)
+    groups = trials.y if len(rates) > 1 else np.zeros_like(trials.y)
+    losses = trials.wrong if loss == "error" else trials.gap()
+    truth = totals_by_candidate(trials, losses, groups, len(rates)) / np.bincount(groups)[:, None]  # (G, J)
+    times = totals_by_candidate(trials, trials.times(), np.zeros_like(groups), 1)[0] / len(groups)
+    place = {a: j for j, a in enumerate(CANDIDATES)}
+    chosen = [place[calibrate(*draw, confidence=1 - DELTA, **asked).threshold] for draw in draws(data, size)]
+    asked_for = ~np.isnan(rates)
+    worst = (truth[asked_for] / rates[asked_for, None]).max(0)[chosen]  # 1 is the level itself
+    broken = (worst > 1).mean()
+    print(
+        f"\n{name}: broken {broken:.1%} of {DRAWS} (allowed {DELTA:.0%}), worst true rate {worst.mean():.0%} "
+        f"of the level on average, mean time {times[chosen].mean():.2f} of {data[2].mean():.3g}"
+    )
+    return broken, worst.mean(), times[chosen].mean()
+
+
+@pytest.mark.parametrize(("scale", "classes"), WORLDS)
+def test_error_rate(scale, classes):
+    data = population(scale, classes)
+    broken, used, _ = judge(
+        f"error rate ×{scale} K={classes}", data, 500, "error", {"error_rate": ALPHA}, np.array([ALPHA])
+    )
+    assert broken <= MOST_BROKEN
+    # Power: the promise is made use of, and broken as often as it may, or nearly.
+    assert used > 0.7
+    assert broken > DELTA / 5
+    # The textbook threshold breaks it for sure where scores claim too much.
+    textbook = observed_rate(sw.rules.Calibrated(np.log((classes - 1) / ALPHA), guarantee(data)), *data)
+    assert (textbook > ALPHA) == (scale > 1)
+
+
+def guarantee(data):
+    return calibrate(*data, error_rate=ALPHA).guarantee
+
+
+@pytest.mark.parametrize(("scale", "classes"), WORLDS)
+def test_error_rate_of_every_class(scale, classes):
+    data = population(scale, classes, ragged=True)
+    asked = {"error_rate": 0.2, "per_class": True}
+    broken, used, _ = judge(
+        f"per class ×{scale} K={classes}", data, 800, "error", asked, np.full(classes, 0.2)
+    )
+    assert broken <= MOST_BROKEN
+    assert used > 0.6
+
+
+def test_error_rates_of_some_classes():
+    data = population(2.5, 3)
+    asked = {"error_rate": {0: 0.05, 2: 0.2}}
+    broken, used, _ = judge("two of three classes", data, 800, "error", asked, np.array([0.05, np.nan, 0.2]))
+    assert broken <= MOST_BROKEN
+    assert used > 0.6
+
+
+@pytest.mark.parametrize(("scale", "classes"), WORLDS)
+def test_accuracy_gap(scale, classes):
+    data = population(scale, classes, ragged=classes == 3)
+    broken, used, _ = judge(
+        f"accuracy gap ×{scale} K={classes}", data, 500, "gap", {"accuracy_gap": ALPHA}, np.array([ALPHA])
+    )
+    assert broken <= MOST_BROKEN
+    assert used > 0.7
+    assert broken > DELTA / 5
+
+
+@pytest.mark.parametrize(("scale", "classes", "ragged"), [(2.5, 2, False), (0.4, 3, True)])
+def test_accuracy_gap_given_the_stopping_time(scale, classes, ragged):
+    data = population(scale, classes, ragged=ragged, n=10_000)
+    worst, times = [], []
+    for i, draw in enumerate(draws(data, 600)):
+        rule = calibrate(*draw, confidence=1 - DELTA, accuracy_gap=ALPHA, conditional=True, seed=i)
+        worst.append(observed_rate(rule, *data))
+        times.append(rule.decide(*data[::2]).times.mean())
+    broken = (np.array(worst) > ALPHA).mean()
+    print(
+        f"\nconditional gap ×{scale} K={classes}: broken {broken:.1%} of {DRAWS} (allowed {DELTA:.0%}), "
+        f"worst true rate {np.mean(worst) / ALPHA:.0%} of the level on average, "
+        f"mean time {np.mean(times):.2f} of {data[2].mean():.3g}"
+    )
+    assert broken <= MOST_BROKEN
+    assert np.mean(times) < 0.6 * data[2].mean()
+
+
+def test_scores_of_a_trained_model():
+    X, y, _ = sw.datasets.gaussian(300, classes=3, offset=1.0, dim=6, length=STEPS, seed=0)
+    clf = sw.EarlyClassifier("lstm", order=None, max_epochs=8, polish=False).fit(X, y)
+    X, y, _ = sw.datasets.gaussian(30_000, classes=3, offset=1.0, dim=6, length=STEPS, seed=1)
+    data = (clf.scores(X), y, np.full(len(y), STEPS))
+    final = (data[0][:, -1].argmax(1) != y).mean()
+    level = final + 0.05
+    asked = {"error_rate": level}
+    name = f"a small LSTM, final error {final:.3f}, level {level:.3f}"
+    broken, used, time = judge(name, data, 1500, "error", asked, np.array([level]))
+    assert broken <= MOST_BROKEN
+    assert used > 0.8
+    assert time < 0.8 * STEPS

@@ -1,0 +1,135 @@
+"""`EarlyClassifier.calibrate`: held-out series in, a rule that carries its guarantee out."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import stopwise as sw
+from stopwise.rules import NoThresholdError
+
+X, Y, _ = sw.datasets.gaussian(n=2400, classes=3, offset=1.5, dim=3, length=10, seed=0)
+NAMES = np.array(["ash", "birch", "cedar"])[Y]
+TRAIN, HELD, NEW = slice(0, 300), slice(300, 1500), slice(1500, None)
+
+
+def classifier(**params):
+    return sw.EarlyClassifier(order=0, max_epochs=5, polish=False, **params)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return classifier().fit(X[TRAIN], NAMES[TRAIN])
+
+
+@pytest.fixture
+def clf(fitted):
+    """A fitted classifier that a test may calibrate."""
+    fitted.rule_ = sw.SPRT(error_rate=0.05)
+    return fitted
+
+
+def test_the_rule_is_that_of_the_scores(clf):
+    assert clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1, per_class=True) is clf
+    expected = sw.rules.calibrate(
+        clf.scores(X[HELD]), Y[HELD], error_rate=0.1, per_class=True, classes=["ash", "birch", "cedar"]
+    )
+    assert clf.rule_ == expected
+    assert clf.rule is None
+    d = clf.decide(X[HELD])
+    assert d.times.mean() == clf.rule_.guarantee.mean_time
+    assert (clf.decide(X[NEW]).labels != NAMES[NEW]).mean() < 0.1
+
+
+def test_rates_by_label(clf):
+    clf.calibrate(X[HELD], NAMES[HELD], error_rate={"cedar": 0.1, "ash": 0.2})
+    assert clf.rule_.guarantee.level == (0.2, None, 0.1)
+    assert "20 % of class 'ash' and 10 % of class 'cedar'" in str(clf.rule_.guarantee)
+
+
+def test_unequal_lengths(clf):
+    held = [x[: 6 + i % 5] for i, x in enumerate(X[HELD])]
+    clf.calibrate(held, NAMES[HELD], accuracy_gap=0.1, conditional=True)
+    assert clf.decide(held).times.mean() == clf.rule_.guarantee.mean_time
+    assert len(clf.decide(X[NEW])) == 900
+
+
+def test_a_calibrated_stream_decides_as_the_whole(clf):
+    for asked in ({"error_rate": 0.1}, {"accuracy_gap": 0.05, "conditional": True}):
+        clf.calibrate(X[HELD], NAMES[HELD], **asked)
+        whole = clf.decide(X[NEW][:20])
+        for row, x in enumerate(X[NEW][:20]):
+            stream = clf.stream()
+            for sample in x:
+                if stream.update(sample) is not None:
+                    break
+            assert stream.finish().time == whole[row].time
+
+
+def test_a_saved_model_keeps_guarantee_and_fingerprints(clf, tmp_path):
+    clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1)
+    clf.save(tmp_path)
+    loaded = sw.load(tmp_path)
+    assert loaded.rule_ == clf.rule_
+    assert str(loaded.rule_.guarantee) == str(clf.rule_.guarantee)
+    with pytest.raises(ValueError, match="300 of 300 were given to fit"):
+        loaded.calibrate(X[TRAIN], NAMES[TRAIN], error_rate=0.1)
+
+
+def test_fitting_again_drops_the_guarantee():
+    clf = classifier().fit(X[TRAIN], NAMES[TRAIN])
+    clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1)
+    assert clf.fit(X[TRAIN], NAMES[TRAIN]).rule_ == sw.SPRT(error_rate=0.05)
+
+
+def test_training_series_are_refused(clf):
+    mixed = np.concatenate([X[HELD], X[7:9].astype(np.float64)])
+    with pytest.raises(
+        ValueError, match=r"2 of 1202 were given to fit \(series 1200, 1201\).*Split the data"
+    ):
+        clf.calibrate(mixed, np.append(NAMES[HELD], NAMES[7:9]), error_rate=0.1)
+    assert clf.rule_ == sw.SPRT(error_rate=0.05)
+
+
+def test_series_that_chose_the_epoch_are_refused():
+    clf = classifier().fit(X[TRAIN], NAMES[TRAIN], validation_data=(X[300:400], NAMES[300:400]))
+    with pytest.raises(ValueError, match=r"100 of 1200 were given to fit \(series 0, 1, 2, …\)"):
+        clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1)
+    clf.calibrate(X[400:1500], NAMES[400:1500], error_rate=0.1)
+
+
+def test_a_rule_of_another_model_is_refused(clf):
+    rule = clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1).rule_
+    with pytest.raises(ValueError, match=r"`rule` carries a guarantee.*rule.without_guarantee\(\)"):
+        classifier(rule=rule).fit(X[TRAIN], NAMES[TRAIN])
+    assert clone(classifier(rule=rule.without_guarantee())).rule.threshold == rule.threshold
+
+
+@pytest.mark.parametrize(
+    ("y", "asked", "message"),
+    [
+        (
+            np.where(NAMES == "ash", "oak", NAMES),
+            {"error_rate": 0.1},
+            "not in training: 'oak'; known are 'ash'",
+        ),
+        (Y, {"error_rate": 0.1}, "`y` has labels that were not in training: 0, 1, 2"),
+        (NAMES[:5], {"error_rate": 0.1}, r"`y` must have shape \(1200,\), one label per series; got \(5,\)"),
+        (NAMES, {"error_rate": {"oak": 0.1}}, "`error_rate` has labels that were not in training: 'oak'"),
+        (NAMES, {}, "exactly one target"),
+        (NAMES, {"error_rate": 0.1, "mean_time": 2}, "exactly one target"),
+    ],
+)
+def test_wrong_calls(clf, y, asked, message):
+    with pytest.raises(ValueError, match=message):
+        clf.calibrate(X[HELD], y[HELD] if len(y) > 5 else y, **asked)
+
+
+def test_what_cannot_be_kept_leaves_the_rule_as_it_was(clf):
+    with pytest.raises(NoThresholdError, match="`error_rate`=1e-06"):
+        clf.calibrate(X[HELD], NAMES[HELD], error_rate=1e-6)
+    assert clf.rule_ == sw.SPRT(error_rate=0.05)
+
+
+def test_before_fit():
+    with pytest.raises(ValueError, match="not fitted"):
+        classifier().calibrate(X[HELD], NAMES[HELD], error_rate=0.1)

@@ -1,0 +1,106 @@
+"""`stopwise calibrate`, and what `stopwise evaluate` tells of a calibrated model."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import stopwise as sw
+from stopwise import cli
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    X, y, _ = sw.datasets.gaussian(1600, offset=1.5, dim=3, length=8, seed=0)
+    names = np.array(["left", "right"])[y]
+    for name, rows in (("train", slice(0, 200)), ("held", slice(200, 1000)), ("test", slice(1000, None))):
+        sw.datasets.write(path / f"{name}.npz", X[rows], names[rows])
+    sw.EarlyClassifier(order=0, max_epochs=5, polish=False).fit(X[:200], names[:200]).save(path / "model")
+    return path
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def test_calibrate_writes_the_model_and_says_what_is_promised(folder):
+    told = run("calibrate", folder / "model", folder / "held.npz", "--error-rate", 0.05, "-o", folder / "new")
+    assert "With confidence 95 %, at most 5 % of new series are decided wrongly (calibrated on 800" in told
+    held = sw.datasets.read(folder / "held.npz")
+    expected = sw.load(folder / "model").calibrate(held.X, held.y, error_rate=0.05)
+    assert sw.load(folder / "new").rule_ == expected.rule_
+    assert sw.load(folder / "model").rule_ == sw.SPRT(error_rate=0.05)
+
+
+def test_in_place_and_in_json(folder):
+    sw.load(folder / "model").save(folder / "mine")
+    told = json.loads(run("calibrate", folder / "mine", folder / "held.npz", "--mean-time", 2, "--json"))
+    rule = sw.load(folder / "mine").rule_
+    assert told["rule"] == rule.to_dict()
+    assert told["words"] == str(rule.guarantee)
+
+
+CASES = [
+    (("--error-rate", 0.1, "--per-class"), "10 % of the new series of each class", "of class 'left', "),
+    (("--error-rate", "left=0.1"), "nothing is promised for class 'right'", "% of class 'left' decided"),
+    (("--accuracy-gap", 0.05), "right at their end", "decided wrongly, rightly at the end."),
+    (("--accuracy-gap", 0.1, "--conditional"), "decided by any one step", "by which 100 series were decided"),
+    (("--mean-time", 2.5), "Nothing is promised about errors", "Observed here: mean stopping time"),
+]
+
+
+@pytest.mark.parametrize(("options", "promised", "observed"), CASES)
+def test_evaluate_sets_promise_and_observation_side_by_side(folder, options, promised, observed):
+    told = run("calibrate", folder / "model", folder / "held.npz", *options, "-o", folder / "other")
+    assert promised.replace("right at", "rightly at") in told
+    told = run("evaluate", folder / "other", folder / "test.npz")
+    assert promised.replace("right at", "rightly at") in told
+    assert observed in told
+    told = json.loads(run("evaluate", folder / "other", folder / "test.npz", "--json"))
+    clf, test = sw.load(folder / "other"), sw.datasets.read(folder / "test.npz")
+    expected = sw.rules.observed_rate(
+        clf.rule_, clf.scores(test.X), np.searchsorted(clf.classes_, test.y), least=100
+    )
+    assert np.allclose(told["observed"], expected)
+    assert told["guarantee"]["words"] == str(clf.rule_.guarantee)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("held.npz",), "exactly one target"),
+        (
+            ("held.npz", "--error-rate", "left=0.1", "--error-rate", "0.1"),
+            "CLASS=NUMBER once a class; got '0.1'",
+        ),
+        (("held.npz", "--error-rate", "up=0.1"), "got 'up=0.1'. The model knows left, right."),
+        (
+            ("held.npz", "--error-rate", "left=0.1", "--error-rate", "left=0.2"),
+            "once a class; got 'left=0.2'",
+        ),
+        (("held.npz", "--error-rate", "5%"), "--error-rate must be a number such as 0.05; got '5%'"),
+        (("held.npz", "--error-rate", "0.001"), "No threshold can be shown to keep `error_rate`=0.001"),
+        (("train.npz", "--error-rate", "0.05"), "200 of 200 were given to fit"),
+        (("nothing.npz", "--error-rate", "0.05"), "nothing.npz does not exist"),
+    ],
+)
+def test_wrong_use_is_one_line_and_leaves_the_model(folder, arguments, message, monkeypatch, capsys):
+    before = (folder / "model" / "model.json").read_bytes()
+    data, *rest = arguments
+    monkeypatch.setattr(
+        sys, "argv", ["stopwise", "calibrate", str(folder / "model"), str(folder / data), *rest]
+    )
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert message in told
+    assert told.count("\n") == 1
+    assert (folder / "model" / "model.json").read_bytes() == before
