@@ -10,8 +10,8 @@ from stopwise.storage import StorageError, write
 FRAMES = np.random.default_rng(0).integers(0, 256, (7, 5, 10, 8, 3)).astype(np.uint8)
 
 
-def trained_like():
-    encoder = SmallCNN(3, 10, 8, dim=6)
+def trained_like(hidden=None):
+    encoder = SmallCNN(3, 10, 8, dim=6, hidden=hidden)
     with torch.no_grad():
         encoder(torch.rand(30, 3, 10, 8))  # moves the running means
     return encoder.eval()
@@ -72,14 +72,40 @@ def test_frames_of_any_size(size):
         assert encoder(torch.zeros(2, *size)).shape == (2, 5)
 
 
-def test_save_and_load(tmp_path):
-    encoder = trained_like()
+@pytest.mark.parametrize("hidden", [None, 0.5])
+def test_save_and_load(tmp_path, hidden):
+    encoder = trained_like(hidden)
     save_encoder(tmp_path / "encoder", encoder)
     again = load_encoder(tmp_path / "encoder")
     assert not again.training
     np.testing.assert_array_equal(encode(encoder, FRAMES), encode(again, FRAMES))
     with pytest.raises(TypeError, match="`encoder` must be a SmallCNN; got Identity"):
         save_encoder(tmp_path / "other", nn.Identity())
+
+
+def test_hidden_pixels_are_told_from_shown_ones_next_to_them():
+    encoder = SmallCNN(1, 8, 8, hidden=1.0).eval()
+    seen = []
+    encoder.grid.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    x = torch.full((1, 1, 8, 8), 254 / 255)
+    x[0, 0, 2] = 1.0
+    with torch.no_grad():
+        encoder(x)
+    values, shown = seen[0][0]
+    assert not values[2].any()
+    assert not shown[2].any()
+    rest = [0, 1, 3, 4, 5, 6, 7]
+    assert (shown[rest] == 1).all()
+    assert torch.equal(values[rest], x[0, 0, rest])
+    # A pixel of several channels is hidden if all of them are.
+    colour = SmallCNN(3, 8, 8, hidden=0.0).eval()
+    colour.grid.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    y = torch.zeros(1, 3, 8, 8)
+    y[0, 1, 4, 4] = 0.3
+    with torch.no_grad():
+        colour(y)
+    assert torch.equal(seen[1][0, :3], y[0])
+    assert seen[1][0, 3].nonzero().tolist() == [[4, 4]]
 
 
 def test_bad_files(tmp_path):
@@ -101,9 +127,11 @@ def test_bad_files(tmp_path):
     with pytest.raises(StorageError, match=r"holds no frame encoder .*its kind is 'weights'"):
         load_encoder(path)
     kind = {"kind": "stopwise-frame-encoder", "version": 1}
-    write(path, {"a": torch.zeros(2)}, kind | {"channels": 1, "height": 8, "width": 8, "dim": 2})
+    write(
+        path, {"a": torch.zeros(2)}, kind | {"channels": 1, "height": 8, "width": 8, "dim": 2, "hidden": None}
+    )
     with pytest.raises(StorageError, match="does not describe a frame encoder"):
         load_encoder(path)
-    write(path, {}, kind | {"channels": 1, "height": "8", "width": 8, "dim": 2})
+    write(path, {}, kind | {"channels": 1, "height": "8", "width": 8, "dim": 2, "hidden": None})
     with pytest.raises(StorageError, match="does not describe a frame encoder: `height` must be a whole"):
         load_encoder(path)

@@ -5,7 +5,7 @@ from torch import nn
 
 from stopwise.datasets import NosaicSeries
 from stopwise.features import SmallCNN, encode, fit_encoder
-from stopwise.features.fitting import _class_weights, _Run
+from stopwise.features.fitting import _class_weights, _in_units, _Run
 from stopwise.features.frames import Frames
 
 SIDE = 12
@@ -115,6 +115,29 @@ def test_classes_weigh_the_same():
     assert abs((logits[..., 1] - logits[..., 0]).mean()) < 1.0  # log 9 = 2.2 if counts decided
 
 
+def test_hidden_is_given_in_the_frames_own_units():
+    values = np.arange(256, dtype=np.uint8).reshape(1, 1, 16, 16)
+    videos = Frames(values)
+    x = videos.read(np.array([0]), np.array([0])).ravel().tolist()
+    assert [x.index(_in_units(value, videos)) for value in range(256)] == list(range(256))
+    assert _in_units(0.3, Frames(values / 255)) == 0.3
+    frames, y = bars(20)
+    assert fit_encoder(frames, y, dim=2, epochs=1, hidden=255).hidden == 1.0
+    assert fit_encoder(frames, y, dim=2, epochs=1).hidden is None
+
+
+def test_hidden_pixels_help_where_shown_ones_look_alike():
+    # The class is where 254 is shown among 255: all but invisible to a network that is not told.
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    frames = np.full((300, 2, SIDE, SIDE), 255, np.uint8)
+    for i, k in enumerate(y):
+        frames[i, :, rng.integers(0, SIDE, 8), k * 6 + rng.integers(0, 6, 8)] = 254
+    head = nn.Linear(8, 2)
+    encoder = fit_encoder(frames, y, head=head, dim=8, hidden=255, epochs=4)
+    assert accuracy(encoder, head, frames, y, (0, 1)).min() > 0.95
+
+
 class Count(nn.Module):
     """An encoder with one weight, which remembers how often it was asked in training."""
 
@@ -190,6 +213,8 @@ BAD = {
         ValueError,
         "`validation_data` must have one label per series, 8, all of them among those of `y`",
     ),
+    "hidden": ({"hidden": 255, "encoder": nn.Flatten()}, ValueError, "`hidden` goes with a new encoder"),
+    "hidden value": ({"hidden": np.inf}, ValueError, "`hidden` must be in"),
     "encoder": (
         {"encoder": nn.Conv2d(1, 2, 3)},
         ValueError,

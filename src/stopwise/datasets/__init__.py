@@ -2,8 +2,9 @@
 
 Worlds whose log-likelihood ratios are known exactly (`gaussian`, `GaussianSeries`, `autoregressive`,
 `hidden_markov`), so that estimates can be held against the truth; series of one's own from files (`read`,
-`write`); real data sets with their official split (`load`); and still images shown through noise that clears
-(`nosaic_mnist`, `NosaicSeries`). Everything here is numpy; nothing is ever downloaded or unpickled.
+`write`); real data sets with their official split (`load`; `fetch` gets some of those in `CATALOGUE`); and
+still images shown through noise that clears (`nosaic_mnist`, `NosaicSeries`). Everything here is numpy;
+nothing is downloaded without being asked for, and nothing is ever unpickled.
 """
 
 from collections.abc import Callable
@@ -11,9 +12,12 @@ from collections.abc import Callable
 import numpy as np
 
 from stopwise.datasets.autoregressive import autoregressive, transition_matrices
+from stopwise.datasets.catalogue import CATALOGUE
+from stopwise.datasets.fetching import DownloadError, fetch
 from stopwise.datasets.files import read, write
 from stopwise.datasets.gaussian import GaussianSeries, gaussian
 from stopwise.datasets.hidden_markov import hidden_markov
+from stopwise.datasets.holdout import hold_out
 from stopwise.datasets.labelled import LabelledSeries
 from stopwise.datasets.nosaic import NosaicSeries, nosaic_mnist
 from stopwise.datasets.registry import Split, load
@@ -26,14 +30,18 @@ WORLDS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]] = {
 }
 
 __all__ = [
+    "CATALOGUE",
     "WORLDS",
+    "DownloadError",
     "GaussianSeries",
     "LabelledSeries",
     "NosaicSeries",
     "Split",
     "autoregressive",
+    "fetch",
     "gaussian",
     "hidden_markov",
+    "hold_out",
     "load",
     "nosaic_mnist",
     "read",

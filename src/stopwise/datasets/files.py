@@ -1,4 +1,4 @@
-"""Series of one's own: from and to .npz archives, pairs of .npy files and long-form CSV."""
+"""Series of one's own: from and to .npz archives, pairs of .npy files and long-form CSV; from .ts files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from stopwise.aside import written_aside
 from stopwise.datasets.csv_long import read_csv, write_csv
 from stopwise.datasets.labelled import LabelledSeries, check_labels, from_padded, to_padded
 from stopwise.datasets.npz import check_exists, read_npy, read_npz
+from stopwise.datasets.ts import read_ts
 
 _KINDS = (
     "The file must end in .npz (arrays X, y and, if they vary, lengths), .csv (columns series, time, label "
@@ -34,6 +35,7 @@ def read(path: str | os.PathLike[str]) -> LabelledSeries:
         - ``name.csv`` with one row a sample and the columns series, time, label and any number of features,
           in any order. Series keep the order of their first rows and are sorted by time. Labels become whole
           numbers if all of them are. An empty feature cell is NaN; the label column may be missing.
+        - ``name.ts``, the format of the UCR and UEA archives, univariate or not, of equal length or not.
 
     Returns
     -------
@@ -65,13 +67,15 @@ def read(path: str | os.PathLike[str]) -> LabelledSeries:
     path = Path(path)
     if path.suffix == ".csv":
         return read_csv(path)
+    if path.suffix == ".ts":
+        return read_ts(path)
     if path.suffix == ".npz":
         arrays = read_npz(path, ["X"], ["y", "lengths"])
         return from_padded(path, arrays["X"], arrays.get("y"), arrays.get("lengths"))
     if path.suffix == ".npy" or _pair(path)["X"].exists():
         return _read_pair(path)
     check_exists(path)
-    raise ValueError(f"{path}: unknown kind of file. {_KINDS}.")
+    raise ValueError(f"{path}: unknown kind of file. {_KINDS}, or .ts.")
 
 
 def write(path: str | os.PathLike[str], X: Any, y: Any = None, lengths: Any = None) -> None:

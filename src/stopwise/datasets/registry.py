@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from stopwise.datasets.catalogue import CATALOGUE, how_to_get
+from stopwise.datasets.holdout import hold_out
 from stopwise.datasets.npz import read_npz
 from stopwise.validation import check_class_indices, check_lengths
 
@@ -32,7 +34,7 @@ class Split:
         (n,) numbers of steps, or None where every series is full.
     groups_train
         (n,) who or which recording a training series comes from, or None: a validation part must be cut by
-        it, or it leaks.
+        it, as `validation` does, or it leaks.
 
     Examples
     --------
@@ -49,6 +51,22 @@ class Split:
     lengths_train: np.ndarray | None
     lengths_test: np.ndarray | None
     groups_train: np.ndarray | None
+
+    def validation(self, fraction: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of the training part to train on and those to hold out.
+
+        Cut by group where the set names groups, else the same share of every class; every class stays in
+        what is left to train on. See `hold_out`.
+
+        Examples
+        --------
+        >>> X, y = np.zeros((6, 20, 3)), np.array([0, 1, 0, 1, 0, 1])
+        >>> split = Split(X, y, X, y, ("sit", "walk"), None, None, np.array([1, 1, 2, 2, 3, 3]))
+        >>> train, held = split.validation(0.33)
+        >>> sorted(set(split.groups_train[train]) & set(split.groups_train[held]))
+        []
+        """
+        return hold_out(self.y_train, self.groups_train, fraction=fraction, seed=seed)
 
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self.X_train.shape[1:]))
@@ -70,7 +88,8 @@ def load(name: str) -> Split:
     Raises
     ------
     FileNotFoundError
-        When the variable is not set, or there is no such folder or set; the message lists the sets there are.
+        When the variable is not set, or there is no such folder or set; the message lists the sets there are
+        and, for a set that is known (`CATALOGUE`), says how to come by it.
     ValueError
         When the file is damaged or its arrays do not fit together.
 
@@ -103,7 +122,7 @@ def _find(name: str) -> Path:
     if not place:
         raise FileNotFoundError(
             f"cannot look for {name}.npz: the environment variable {VARIABLE} is not set. "
-            "Set it to the folder that holds the data sets."
+            f"Set it to the folder that holds the data sets. {how_to_get(name)}".rstrip()
         )
     folder = Path(place)
     if not folder.is_dir():
@@ -114,11 +133,11 @@ def _find(name: str) -> Path:
     path = folder / f"{name}.npz"
     if not path.is_file():
         present = sorted(file.stem for file in folder.glob("*.npz"))
-        near = difflib.get_close_matches(name, present, n=3)
+        near = [] if name in CATALOGUE else difflib.get_close_matches(name, {*present, *CATALOGUE}, n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise FileNotFoundError(
             f"there is no {name}.npz in {folder} (the folder {VARIABLE} names); "
-            f"it holds: {', '.join(present) or 'no data sets'}.{hint}"
+            f"it holds: {', '.join(present) or 'no data sets'}.{hint} {how_to_get(name)}".rstrip()
         )
     return path
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 
 from stopwise import storage
 from stopwise.storage import StorageError
-from stopwise.validation import check_integer
+from stopwise.validation import check_integer, check_real
 
 KIND = "stopwise-frame-encoder"
+SETTINGS = ("channels", "height", "width", "dim", "hidden")
 # Strided convolutions go on until the grid is this small; what is where in it then still counts.
 GRID = 4
 WIDTHS = (16, 32, 64, 64, 96, 96, 128, 128)
@@ -30,24 +32,30 @@ class SmallCNN(nn.Module):
         The shape of a frame.
     dim
         Number of features.
+    hidden
+        The value of pixels that are not shown, such as 1.0 for white in `datasets.NosaicSeries` (uint8 is
+        read as 0..1); None: every pixel is shown. A hidden pixel counts as 0, and a channel of its own tells
+        which are hidden: a value close to that of hidden pixels is then not mistaken for it.
 
     Examples
     --------
-    >>> import torch
     >>> encoder = SmallCNN(1, 28, 28, dim=32).eval()
     >>> encoder(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 32])
     """
 
-    def __init__(self, channels: int, height: int, width: int, dim: int = 64) -> None:
+    def __init__(
+        self, channels: int, height: int, width: int, dim: int = 64, hidden: float | None = None
+    ) -> None:
         super().__init__()
         self.channels = check_integer("channels", channels, 1)
         self.height = check_integer("height", height, 1)
         self.width = check_integer("width", width, 1)
         self.dim = check_integer("dim", dim, 1)
+        self.hidden = None if hidden is None else check_real("hidden", hidden)
+        rows, columns, wide = self.height, self.width, self.channels + (hidden is not None)
         # Standardises the channels; no weights of its own.
-        layers: list[nn.Module] = [nn.BatchNorm2d(self.channels, affine=False)]
-        rows, columns, wide = self.height, self.width, self.channels
+        layers: list[nn.Module] = [nn.BatchNorm2d(wide, affine=False)]
         for number, out in enumerate(WIDTHS):
             if max(rows, columns) <= GRID:
                 break
@@ -73,6 +81,9 @@ class SmallCNN(nn.Module):
                 f"`x` must have shape (B, {self.channels}, {self.height}, {self.width}), as this encoder was "
                 f"made for; got shape {tuple(x.shape)}."
             )
+        if self.hidden is not None:
+            shown = (x != self.hidden).any(dim=1, keepdim=True)  # (B, 1, H, W)
+            x = torch.cat([x * shown, shown.to(x.dtype)], dim=1)
         return self.dense(self.pool(self.grid(x)))
 
 
@@ -92,8 +103,8 @@ def save_encoder(path: str | os.PathLike[str], encoder: SmallCNN) -> None:
             f"`encoder` must be a SmallCNN; got {type(encoder).__name__}. Save the weights of a network of "
             "your own with safetensors.torch.save_model."
         )
-    shape = {name: getattr(encoder, name) for name in ("channels", "height", "width", "dim")}
-    storage.write(Path(path), encoder.state_dict(), {"kind": KIND, "version": 1, **shape})
+    settings = {name: getattr(encoder, name) for name in SETTINGS}
+    storage.write(Path(path), encoder.state_dict(), {"kind": KIND, "version": 1, **settings})
 
 
 def load_encoder(path: str | os.PathLike[str]) -> SmallCNN:
@@ -114,7 +125,7 @@ def load_encoder(path: str | os.PathLike[str]) -> SmallCNN:
             f"{about.get('kind')!r}, version {about.get('version')!r})."
         )
     try:
-        encoder = SmallCNN(**{name: about[name] for name in ("channels", "height", "width", "dim")})
+        encoder = SmallCNN(**{name: about[name] for name in SETTINGS})
         encoder.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise StorageError(f"{path} does not describe a frame encoder: {error}") from error

@@ -6,6 +6,7 @@ All randomness comes from (seed, epoch); torch's own generator is left as it was
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,11 @@ def fit_encoder(
     encoder: nn.Module | None = None,
     head: nn.Module | None = None,
     dim: int = 64,
+    hidden: float | None = None,
     epochs: int = 10,
-    batch_size: int = 256,
-    frames_per_series: int = 4,
-    learning_rate: float = 2e-3,
+    batch_size: int = 64,
+    frames_per_series: int = 2,
+    learning_rate: float = 4e-3,
     weight_decay: float = 1e-4,
     validation_data: tuple[Any, ...] | None = None,
     seed: int = 0,
@@ -56,6 +58,9 @@ def fit_encoder(
         A torch module from features (B, d) to logits (B, K), trained along; None: a linear one, dropped.
     dim
         Number of features of a new `SmallCNN`.
+    hidden
+        The value in `frames` of pixels that are not shown, such as 255 in `datasets.NosaicSeries`, which a
+        new `SmallCNN` then tells from those that are; None: every pixel is shown.
     epochs, batch_size, learning_rate, weight_decay
         As usual; a batch is so many frames. AdamW; the rate falls to 0 over the epochs (cosine).
     frames_per_series
@@ -96,7 +101,11 @@ def fit_encoder(
     with torch.random.fork_rng(list(devices)):
         torch.manual_seed(np.random.SeedSequence([seed, 0]).generate_state(1)[0].item())
         if encoder is None:
-            encoder = SmallCNN(*videos.frame_shape, dim=dim)
+            encoder = SmallCNN(*videos.frame_shape, dim=dim, hidden=_in_units(hidden, videos))
+        elif hidden is not None:
+            raise ValueError(
+                "`hidden` goes with a new encoder: SmallCNN(..., hidden=...) sets it in one's own."
+            )
         device = device_of(encoder)
         if head is None:
             head = nn.Linear(width_of(encoder, videos), len(classes))
@@ -127,47 +136,53 @@ class _Run:
 
     def execute(self, epochs: int, rate: float, decay: float, progress: bool | str) -> None:
         learned = [p for p in self.model.parameters() if p.requires_grad]
-        optimizer = torch.optim.AdamW(learned, rate, weight_decay=decay)
-        weights = _class_weights(self.labels, self.classes)
+        self.optimizer = torch.optim.AdamW(learned, rate, weight_decay=decay)
         best, lowest = None, math.inf
         with Reporter("training the encoder", epochs, progress) as reporter:
             for epoch in range(1, epochs + 1):
-                torch.manual_seed(np.random.SeedSequence([self.seed, epoch]).generate_state(1)[0].item())
-                rng = np.random.default_rng([self.seed, epoch])
-                self.model.train()
-                total, seen = 0.0, 0
-                batches = self._batches(self.videos, rng.permutation(len(self.videos)), rng)
-                steps = -(-len(self.videos) // self._series_per_batch)
-                for number, (rows, times) in enumerate(batches):
-                    part = (epoch - 1 + number / steps) / epochs
-                    for group in optimizer.param_groups:
-                        group["lr"] = rate * 0.5 * (1 + math.cos(math.pi * part))
-                    optimizer.zero_grad(set_to_none=True)
-                    loss, _ = self._loss(self.videos, self.labels, weights, rows, times)
-                    loss.backward()
-                    optimizer.step()
-                    total, seen = total + loss.item() * len(rows), seen + len(rows)
-                    if not math.isfinite(total):
-                        raise FloatingPointError(
-                            f"Training diverged: the loss is {loss.item()} in epoch {epoch}. Lower "
-                            f"`learning_rate` (now {rate:g}), or scale float frames to about 0..1."
-                        )
-                note = f"loss {total / seen:.3f}"
+                note = f"loss {self._epoch(epoch, epochs, rate):.3f}"
                 if self.held is not None:
-                    held_loss, accuracy = self._validate(*self.held)
-                    note += f", validation loss {held_loss:.3f}, accuracy {accuracy:.1%}"
-                    if held_loss < lowest:
-                        lowest = held_loss
+                    loss, accuracy = self._validate(*self.held)
+                    note += f", validation loss {loss:.3f}, accuracy {accuracy:.1%}"
+                    if loss < lowest:
+                        lowest = loss
                         best = {name: value.clone() for name, value in self.model.state_dict().items()}
                 reporter.advance(note)
         if best is not None:
             self.model.load_state_dict(best)
 
+    def _epoch(self, epoch: int, epochs: int, rate: float) -> float:
+        """Train for one epoch; return the mean loss."""
+        torch.manual_seed(np.random.SeedSequence([self.seed, epoch]).generate_state(1)[0].item())
+        rng = np.random.default_rng([self.seed, epoch])
+        weights = _class_weights(self.labels, self.classes)
+        self.model.train()
+        total, seen = 0.0, 0
+        steps = -(-len(self.videos) // self._series_per_batch)
+        batches = self._batches(self.videos, rng.permutation(len(self.videos)), rng)
+        for number, (rows, times) in enumerate(batches):
+            done = (epoch - 1 + number / steps) / epochs
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate * 0.5 * (1 + math.cos(math.pi * done))
+            self.optimizer.zero_grad(set_to_none=True)
+            loss, _ = self._loss(self.videos, self.labels, weights, rows, times)
+            loss.backward()
+            self.optimizer.step()
+            total, seen = total + loss.item() * len(rows), seen + len(rows)
+            if not math.isfinite(total):
+                raise FloatingPointError(
+                    f"Training diverged: the loss is {loss.item()} in epoch {epoch}. Lower `learning_rate` "
+                    f"(now {rate:g}), or scale float frames to about 0..1."
+                )
+        return total / seen
+
     @property
     def _series_per_batch(self) -> int:
         return max(1, self.batch_size // self.frames_per_series)
 
-    def _batches(self, videos: Frames, order: np.ndarray, rng: np.random.Generator) -> Any:
+    def _batches(
+        self, videos: Frames, order: np.ndarray, rng: np.random.Generator
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield rows (B,) and times (B,): of each series a few frames, one from each stretch of it."""
         each = self.frames_per_series
         for start in range(0, len(order), self._series_per_batch):
@@ -225,6 +240,14 @@ def width_of(encoder: nn.Module, videos: Frames) -> int:
             f"shape {tuple(first.shape)}. Flatten or pool what it gives."
         )
     return features.shape[1]
+
+
+def _in_units(hidden: float | None, videos: Frames) -> float | None:
+    """Return the value of hidden pixels as the encoder sees it."""
+    if hidden is None:
+        return None
+    value = check_real("hidden", hidden, -math.inf, math.inf, open_low=True, open_high=True)
+    return torch.tensor([value]).div_(255).item() if videos.is_bytes else value
 
 
 def _class_indices(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -47,6 +47,7 @@ class Frames:
                 f"`{name}` must be uint8 (0..255) or float; got dtype {frames.dtype}. Convert with astype."
             )
         self._data, self._name = frames, name
+        self.is_bytes = frames.dtype == np.uint8
         self.steps = shape[1]
         self.frame_shape: tuple[int, int, int] = (shape[4] if len(shape) == 5 else 1, shape[2], shape[3])
         self.lengths = check_lengths(lengths, shape[0], self.steps)
