@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 
-def _write_video(path, frames, *, max_b_frames=0):
+def _write_video(path, frames, *, max_b_frames=0, rotation=0):
     """Write frames (t, H, W, 3) uint8 to a video."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w") as container:
@@ -14,6 +14,8 @@ def _write_video(path, frames, *, max_b_frames=0):
         stream.pix_fmt = "yuv420p"
         stream.bit_rate = 4_000_000
         stream.codec_context.max_b_frames = max_b_frames
+        if rotation:
+            stream.set_display_rotation(rotation)
         container.start_encoding()
         for picture in frames:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))

@@ -73,6 +73,16 @@ def test_pictures_are_set_upright():
     assert upright(picture, 180)[..., 0].tolist() == [[5, 4, 3], [2, 1, 0]]
 
 
+def test_a_video_filmed_with_the_camera_turned_is_shown_upright(tmp_path, write_video):
+    """A counterclockwise turn by 90 degrees takes what is at the right to the top."""
+    frames = np.full((5, 64, 64, 3), 30, np.uint8)
+    frames[:, :, 32:] = 220
+    write_video(tmp_path / "turned.mp4", frames, rotation=90)
+    picture = read_frames(tmp_path / "turned.mp4", Sampling(size=16, short_side=16)).frames[0]
+    assert picture[:6].mean() > 200
+    assert picture[-6:].mean() < 50
+
+
 def test_files_that_are_no_videos(tmp_path):
     empty, text, sound = (tmp_path / name for name in ("empty.mp4", "text.avi", "sound.mp4"))
     empty.touch()

@@ -74,6 +74,31 @@ def extract(
     -------
     report
         What features.json holds: settings, classes, parts, skipped and damaged videos, missing ones, notes.
+
+    Examples
+    --------
+    Two videos of noise, and a file that is none:
+
+    >>> import av, tempfile
+    >>> from stopwise.features import build_backbone, find_clips
+    >>> folder, rng = Path(tempfile.mkdtemp()), np.random.default_rng(0)
+    >>> for name in ("run/a.mp4", "walk/b.mp4"):
+    ...     (folder / name).parent.mkdir()
+    ...     with av.open(str(folder / name), "w") as video:
+    ...         stream = video.add_stream("mpeg4", rate=10)
+    ...         stream.width = stream.height = 32
+    ...         for picture in rng.integers(0, 256, (6, 32, 32, 3), dtype=np.uint8):
+    ...             video.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+    ...         video.mux(stream.encode())
+    >>> _ = (folder / "walk" / "c.mp4").write_text("not a video")
+    >>> report = extract(find_clips(folder, test_fraction=0), build_backbone("small"), folder / "features")
+    >>> report["parts"]
+    {'train': {'videos': 2, 'classes': 2, 'steps': [6, 6], 'features': 64}}
+    >>> report["skipped"][0]["video"]
+    'walk/c.mp4'
+    >>> from stopwise import datasets
+    >>> datasets.read(folder / "features" / "train")
+    LabelledSeries(2 series of 6 steps, 2 classes)
     """
     check_integer("batch_size", batch_size, 1)
     check_integer("workers", workers, 1)

@@ -64,6 +64,11 @@ class Layout:
         Files that are no videos, or that no list names.
     notes
         Sentences a user should read.
+
+    Examples
+    --------
+    >>> Layout([Clip(Path(f"{label}/1.avi"), f"{label}/1.avi", label, "train") for label in "ba"]).classes
+    ['a', 'b']
     """
 
     clips: list[Clip]
