@@ -45,7 +45,7 @@ class Sizes:
 
 PRESETS = {
     "quick": Sizes(trials=2, repeats=2, peer_repeats=0, epochs=0.1, most=300),
-    "medium": Sizes(trials=10, repeats=10, peer_repeats=3, epochs=1.0, most=None),
+    "medium": Sizes(trials=8, repeats=10, peer_repeats=3, epochs=1.0, most=None),
     "paper": Sizes(trials=100, repeats=50, peer_repeats=10, epochs=3.0, most=None),
 }
 

@@ -20,7 +20,8 @@ from stopwise.features import encode, fit_encoder
 ENCODER_IMAGES = 30_000
 SERIES = 20_000
 DIM = 32
-EPOCHS = 4
+EPOCHS = 8
+HIDDEN = 255  # the white of pixels not shown yet
 TRAIN_SEED, TEST_SEED = 0, 1
 
 
@@ -51,6 +52,7 @@ def _made(progress: bool | str) -> dict[str, Any]:
         mnist.y_train[learnt],
         dim=DIM,
         epochs=EPOCHS,
+        hidden=HIDDEN,
         progress=progress,
     )
     rows = np.arange(ENCODER_IMAGES, ENCODER_IMAGES + SERIES)
