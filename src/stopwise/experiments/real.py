@@ -30,12 +30,16 @@ class Plan:
         Every so many samples one is kept: sensors are often faster than what they watch.
     prepare
         A change to the samples (n, T, D), the same for every model.
+    standardize
+        Whether channels are scaled to one deviation. Not those of principal components: it would make the
+        last, which are mostly noise, as loud as the first.
     """
 
     epochs: int = 20
     batch_size: int = 50
     stride: int = 1
     prepare: Callable[[np.ndarray], np.ndarray] | None = None
+    standardize: bool = True
 
 
 def from_hip(X: np.ndarray) -> np.ndarray:
@@ -46,8 +50,8 @@ def from_hip(X: np.ndarray) -> np.ndarray:
 
 PLANS = {
     "nosaic_mnist": Plan(epochs=8, batch_size=100),
-    "ucf101_14_vgg16": Plan(),
-    "jhmdb21": Plan(),
+    "ucf101_14_vgg16": Plan(standardize=False),
+    "jhmdb21": Plan(standardize=False),
     "uci_hapt": Plan(epochs=8, batch_size=100, stride=4),
     "utd_mhad_skeleton": Plan(epochs=40, stride=3, prepare=from_hip),
     "ucr_electricdevices": Plan(epochs=12, batch_size=100, stride=2),

@@ -120,7 +120,8 @@ def _fixed_times(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray, times: 
 
 
 def _budget(data: str) -> dict[str, Any]:
-    return {"batch_size": plan(data).batch_size, "patience": None}
+    made = plan(data)
+    return {"batch_size": made.batch_size, "standardize": made.standardize, "patience": None}
 
 
 def _space(model: str, steps: int) -> dict[str, Any]:
