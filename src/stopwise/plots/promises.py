@@ -79,7 +79,7 @@ def _draw(
         panel.plot(100 * levels, middle, color=colours[name], lw=2.2, marker="o", ms=4, zorder=3)
         panel.fill_between(100 * levels, low, high, color=colours[name], alpha=0.25, lw=0, zorder=2)
     panel.set(xlabel="error rate asked for (%)", xlim=(0, right), ylim=(0, top))
-    panel.yaxis.set_major_locator(MaxNLocator(integer=True))
+    panel.yaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10]))
 
 
 def _rates(name: str, values: Any, count: int) -> np.ndarray:
