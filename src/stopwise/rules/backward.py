@@ -16,9 +16,9 @@ SURE = 0.01
 # Constant bars that are tried besides.
 BARS = 100
 
-# Standard errors of a saving from which on it is believed: the ways are judged on the series they are
-# learnt from, and one of several always looks better by chance.
-CLEARLY = 2.0
+# Standard errors of a saving from which on another way is preferred. The ways are judged on the series
+# they are learnt from, and the best of many bars always looks better than it is.
+LEARNT, BAR = 1.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -87,29 +87,28 @@ def cheapest(evidence: Evidence, costs: np.ndarray) -> list[tuple[Calibration, n
     counted by the labels.
     """
     believed = believe(evidence)
-    tried = [(believed, *induce(evidence, believed, costs, martingale=True, realised=False))]
+    tried = [(0.0, believed, *induce(evidence, believed, costs, martingale=True, realised=False))]
     if evidence.y is not None:
         learnt = calibrate(evidence, evidence.y)
         for martingale, realised in ((True, False), (False, False), (False, True)):
             found = induce(evidence, learnt, costs, martingale=martingale, realised=realised)
-            tried.append((learnt, *found))
-        tried += [(how, *constant_bar(evidence, how, costs)) for how in (believed, learnt)]
-    return [
-        _choose([(how, value[i], paid[i]) for how, value, paid in tried], evidence.weights)
-        for i in range(len(costs))
-    ]
+            tried.append((LEARNT, learnt, *found))
+        tried += [(BAR, how, *constant_bar(evidence, how, costs)) for how in (believed, learnt)]
+    chosen = []
+    for i in range(len(costs)):
+        _, how, value, paid = tried[0]
+        for hurdle, other, other_value, other_paid in tried[1:]:
+            if _saving(paid[i], other_paid[i], evidence.weights) > hurdle:
+                how, value, paid = other, other_value, other_paid
+        chosen.append((how, value[i]))
+    return chosen
 
 
-def _choose(
-    tried: list[tuple[Calibration, np.ndarray, np.ndarray]], weights: np.ndarray
-) -> tuple[Calibration, np.ndarray]:
-    """Return the first way, or a later one that clearly cost the series less."""
-    how, value, paid = tried[0]
-    for other_how, other_value, other_paid in tried[1:]:
-        saved = weights * (paid - other_paid) / weights.mean()  # (n,)
-        if saved.mean() > CLEARLY * saved.std() / np.sqrt(len(saved)):
-            how, value, paid = other_how, other_value, other_paid
-    return how, value
+def _saving(paid: np.ndarray, other: np.ndarray, weights: np.ndarray) -> float:
+    """Return how many standard errors cheaper the other way was for the same series (n,)."""
+    saved = weights * (paid - other)
+    error = saved.std() / np.sqrt(len(saved))
+    return float(saved.mean() / error) if error > 0 else 0.0
 
 
 def constant_bar(
