@@ -38,7 +38,7 @@ class Evidence:
     log_prior
         (K,) logarithm of the prior.
     loss
-        (K, K) loss of deciding the class of the column for a series of the row's class.
+        (K, K) loss of deciding the class of the column for a series of the row's class, 0 for the best.
     """
 
     scores: np.ndarray
@@ -195,7 +195,9 @@ def induce(
             moved = (later[goes_on] - at)[:, : classes - 1]
             known = (moved[..., None] * at[:, None]).reshape(len(at), -1) if martingale else None
             fit = ConcaveFit(regressors, weights, known)
-            found = np.stack([fit.solve(a[goes_on] + c) for a, c in zip(ahead, costs)])  # (C, F)
+            found = np.stack([fit.solve(a[goes_on]) for a in ahead])  # (C, F)
+            # The sample is added after the fit: where no series has been, waiting still costs that much.
+            found[:, :classes] += costs[:, None]
             wait[:, goes_on] = found @ regressors.T
             value.append(found)
         stops = risk <= wait  # (C, n)

@@ -41,7 +41,8 @@ class FiniteHorizon(Rule):
     cost
         The cost of one sample.
     loss
-        (K, K) loss of deciding the class of the column for a series of the row's class.
+        (K, K) loss of deciding the class of the column for a series of the row's class, in excess of the
+        least loss of its row.
     bends, slopes, shift
         (T, M), (T, M + 1) and (T, K): the posterior at step t is `softmax(curve_t(S) + shift_t)`, the curve
         piecewise linear and rising; T is the deadline.
@@ -228,6 +229,8 @@ def _evidence(scores: Any, y: Any, lengths: Any, loss: Any, prior: Any, horizon:
     if np.isscalar(loss):
         loss = check_real("loss", loss, 0, open_low=True, open_high=True) * (1 - np.eye(classes))
     matrix = _check_loss(loss, classes)
+    # What a series costs whatever is decided changes no decision.
+    matrix = _check_loss(matrix - matrix.min(1, keepdims=True), classes)
     steps = _check_horizon(horizon, lengths)
     shares = np.full(classes, 1 / classes) if prior is None else check_prior(prior, classes)
     labels, weights = None, np.ones(n)
@@ -274,6 +277,7 @@ def _check_loss(loss: Any, classes: int | None = None) -> np.ndarray:
         )
     if not (np.isfinite(matrix).all() and (matrix >= 0).all() and matrix.any()):
         raise ValueError(
-            "`loss` must be finite, >= 0 and not all 0; a gain is written as the loss of not having it."
+            "`loss` must be finite, >= 0 and differ between decisions; a gain is written as the loss of not "
+            "having it."
         )
     return matrix
