@@ -5,6 +5,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+import stopwise as sw
 from stopwise import plots
 from stopwise.datasets import gaussian
 from stopwise.metrics import llr_error, sat_curve
