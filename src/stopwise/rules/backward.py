@@ -18,7 +18,7 @@ BARS = 100
 
 # Standard errors of a saving from which on another way is preferred. The ways are judged on the series
 # they are learnt from, and the best of many bars always looks better than it is.
-LEARNT, BAR = 1.0, 3.0
+LEARNT, BAR = 2.0, 3.0
 
 
 @dataclass(frozen=True)
