@@ -169,7 +169,7 @@ class FiniteHorizon(Rule):
         >>> X, y, scores = gaussian(n=400, offset=0.5, dim=2, length=20, seed=0)
         >>> rules = FiniteHorizon.path(scores, y, costs=[0.001, 0.01, 0.1])
         >>> [round(float(rule.decide(scores).times.mean())) for rule in rules]
-        [14, 10, 1]
+        [14, 9, 1]
         """
         evidence = _evidence(scores, y, lengths, loss, prior, horizon)
         checked = np.array([check_real("cost", c, 0, open_low=True, open_high=True) for c in costs])
