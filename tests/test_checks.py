@@ -7,6 +7,16 @@ import stopwise as sw
 from stopwise import checks, nets, rules
 
 PROMISE = rules.Guarantee("error_rate", 0.05, 0.95, 100, observed=0.01, mean_time=3.5, mean_length=12)
+
+
+def fitted_horizon(classes, **arguments):
+    rng = np.random.default_rng(1)
+    y = np.arange(300) % classes
+    evidence = rng.standard_normal((300, 10, classes))
+    evidence[np.arange(300), :, y] += 0.7
+    return sw.FiniteHorizon.fit(evidence.cumsum(1), y, cost=0.02, **arguments)
+
+
 RULES = [
     sw.SPRT(3.0),
     sw.SPRT(0.0),
@@ -19,6 +29,8 @@ RULES = [
     sw.SPRT.wald(0.05, 0.1),
     sw.Tapering(4.0, horizon=12),
     sw.Tapering(4.0, horizon=8, kappa=-1.0),
+    fitted_horizon(2),
+    fitted_horizon(3, loss=[[0, 1, 1], [5, 0, 5], [1, 2, 0]], prior=[0.2, 0.3, 0.5]),
     sw.FixedTime(4),
     sw.MaxProbability(0.9),
     sw.MaxProbability(0.8, prior=[0.2, 0.3, 0.5]),

@@ -233,3 +233,13 @@ def test_import_is_quick_and_waits_for_torch():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Early'"):
         sw.Early  # noqa: B018
+
+
+def test_a_prior_multiplies_the_odds_of_the_probabilities(world, fitted):
+    X = world[0]
+    prior = np.array([0.2, 0.3, 0.5])
+    plain, shifted = fitted.predict_proba(X), fitted.predict_proba(X, prior=prior)
+    expected = plain * prior / (plain * prior).sum(1, keepdims=True)
+    assert shifted == pytest.approx(expected, abs=1e-9)
+    with pytest.raises(ValueError, match=r"`prior` must have shape \(3,\), one per class; got shape \(2,\)"):
+        fitted.predict_proba(X, prior=[0.5, 0.5])

@@ -5,6 +5,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+import stopwise as sw
 from stopwise import plots
 from stopwise.datasets import gaussian
 from stopwise.metrics import llr_error, sat_curve
@@ -296,3 +297,40 @@ def test_bad_calls(call, message):
 def test_saving_into_no_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         plots.save(plots.llr_error_bars({"a": 1.0}), tmp_path / "nowhere" / "a")
+
+
+def test_lines_of_rules_are_where_they_stop():
+    threshold = np.array([3.0, 2.0, 0.5])
+    lower, upper = plots.stopping_lines(sw.SPRT(threshold, per_step=True), steps=3, reach=10.0)
+    assert upper == pytest.approx(threshold, abs=0.02)
+    assert lower == pytest.approx(-threshold, abs=0.02)
+    lower, upper = plots.stopping_lines(sw.SPRT.wald(0.01, 0.2), steps=2, reach=10.0)
+    assert upper == pytest.approx([np.log(80)] * 2, abs=0.02)
+    assert lower == pytest.approx([-np.log(4.95)] * 2, abs=0.02)
+    lower, upper = plots.stopping_lines(sw.FixedTime(2), steps=3)
+    assert np.isnan([lower[0], upper[0]]).all()
+    assert lower[1:] == pytest.approx(0, abs=0.03)
+
+
+def test_boundaries_draws_both_lines_of_each_rule_and_the_series():
+    scores = np.random.default_rng(0).normal(size=(5, 9, 2)).cumsum(1)
+    scores[0, 6:] = np.nan
+    rules = {"constant": sw.SPRT(2.0), "tapering": sw.Tapering(4.0, horizon=9)}
+    panel = plots.boundaries(rules, scores, np.array([0, 1, 0, 1, 1]), series=3).axes[0]
+    drawn = [line.get_ydata() for line in panel.get_lines()]
+    assert len(drawn) == 1 + 3 + 2 * 2  # zero, series, lines
+    assert drawn[1] == pytest.approx(scores[0, :6, 1] - scores[0, :6, 0])
+    assert panel.get_ylim()[1] == pytest.approx(1.2 * 4.0 * 8 / 9, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rules": {}}, "`rules` must be a dict"),
+        ({"rules": {"one": sw.SPRT(2.0)}}, "`steps` is None and so are `scores`"),
+        ({"rules": {"one": sw.SPRT(2.0)}, "scores": np.zeros((4, 5, 3))}, "must be of 2 classes.*got 3"),
+    ],
+)
+def test_boundaries_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plots.boundaries(**arguments)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stopwise import datasets, features, metrics, nets, plots, rules
     from stopwise.decision import Decision, Decisions
     from stopwise.estimator import PAPER, EarlyClassifier, load
-    from stopwise.rules import SPRT, FixedTime, MaxProbability, Tapering
+    from stopwise.rules import SPRT, FiniteHorizon, FixedTime, MaxProbability, Tapering
     from stopwise.series import Series
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Decision",
     "Decisions",
     "EarlyClassifier",
+    "FiniteHorizon",
     "FixedTime",
     "MaxProbability",
     "Series",
@@ -40,6 +41,7 @@ _HOMES = {
     "Decision": "decision",
     "Decisions": "decision",
     "EarlyClassifier": "estimator",
+    "FiniteHorizon": "rules",
     "FixedTime": "rules",
     "MaxProbability": "rules",
     "PAPER": "estimator",

@@ -26,6 +26,7 @@ from stopwise.nets.steps import make_step
 from stopwise.polish import polish
 from stopwise.recipe import RECIPE_FIELDS, Examples, Recipe
 from stopwise.rules import SPRT, Calibrated, Rule
+from stopwise.rules.arrays import check_prior
 from stopwise.scoring import scored
 from stopwise.series import MISSING, Series, hold
 from stopwise.stream import Engine, Stream
@@ -103,7 +104,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         With order="auto", what was seen of each order: its validation LSEL, the excess over the best, and
         the standard error of that; else None.
     rule_
-        The stopping rule in use.
+        The stopping rule in use. A fitted classifier takes another by `clf.rule_ = rule`: streams made from
+        then on, decisions and saved models follow it.
 
     Examples
     --------
@@ -324,9 +326,20 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         """Return the labels (n,) decided for."""
         return self.decide(X).labels
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the class probabilities (n, K) at the stopping time, under a uniform prior."""
+    def predict_proba(self, X: Any, prior: Any = None) -> np.ndarray:
+        """Return the class probabilities (n, K) at the stopping time.
+
+        Parameters
+        ----------
+        X
+            As in `fit`.
+        prior
+            (K,) how often each class occurs, in the order of `classes_`; None: equally often. The stopping
+            time does not change: that is the rule's matter.
+        """
         scores = self.decide(X).scores.astype(np.float64)
+        if prior is not None:
+            scores += np.log(check_prior(prior, len(self.classes_)))
         likelihood = np.exp(scores - scores.max(1, keepdims=True))
         return likelihood / likelihood.sum(1, keepdims=True)
 

@@ -89,7 +89,7 @@ class Engine:
         time, scores = int(state["time"][0]), state["scores"]
         if time == 0:
             raise ValueError("the stream has seen no sample: there is nothing to decide on.")
-        return self.decision(int(self.rule.best_guess(scores)[0]), time, True, scores[0])
+        return self.decision(int(self.rule.best_guess(scores, state["time"])[0]), time, True, scores[0])
 
 
 class Stream:

@@ -1,8 +1,9 @@
-"""Pictures of log-likelihood ratios (LLRs) and of the speed-accuracy tradeoff.
+"""Pictures of log-likelihood ratios (LLRs), of the speed-accuracy tradeoff, and of where rules stop.
 
 Every function returns a matplotlib Figure and leaves pyplot's global state alone; `save` writes it.
 """
 
+from stopwise.plots.boundaries import boundaries, stopping_lines
 from stopwise.plots.conditions import error_conditions
 from stopwise.plots.errors import llr_error_bars
 from stopwise.plots.llr import llr_scatter, llr_trajectories
@@ -13,6 +14,7 @@ from stopwise.plots.style import save
 from stopwise.plots.teaching import teaching
 
 __all__ = [
+    "boundaries",
     "error_conditions",
     "llr_error_bars",
     "llr_scatter",
@@ -21,5 +23,6 @@ __all__ = [
     "sat_bands",
     "sat_curves",
     "save",
+    "stopping_lines",
     "teaching",
 ]

@@ -5,8 +5,9 @@ step it fell on, and whether the end of the series forced it. Rules know nothing
 and hold no state; one rule serves whole arrays and any number of streams.
 
 `SPRT` is the sequential probability ratio test with any kind of threshold; `Tapering` lets the threshold
-fall to zero at a horizon; `MaxProbability` asks for a posterior probability; `FixedTime` does not look at
-the evidence at all. A rule of your own is a `Rule` with one method, `margins`.
+fall to zero at a horizon; `FiniteHorizon` learns the cheapest boundary for a deadline, a cost per sample and
+a loss; `MaxProbability` asks for a posterior probability; `FixedTime` does not look at the evidence at all.
+A rule of your own is a `Rule` with one method, `margins`.
 
 `calibrate` makes a `Calibrated` test from held-out series: it carries a `Guarantee` of its error rate.
 """
@@ -19,6 +20,7 @@ from typing import Any
 from stopwise.rules.base import Rule
 from stopwise.rules.calibrated import Calibrated
 from stopwise.rules.calibration import calibrate, observed_rate
+from stopwise.rules.finite_horizon import FiniteHorizon
 from stopwise.rules.fixed_time import FixedTime
 from stopwise.rules.guarantee import Guarantee
 from stopwise.rules.max_probability import MaxProbability
@@ -30,6 +32,7 @@ from stopwise.validation import check_choice
 __all__ = [
     "SPRT",
     "Calibrated",
+    "FiniteHorizon",
     "FixedTime",
     "Guarantee",
     "MaxProbability",
@@ -42,7 +45,7 @@ __all__ = [
 ]
 
 _BY_NAME: dict[str, type[Rule]] = {
-    rule.__name__: rule for rule in (SPRT, Tapering, FixedTime, MaxProbability, Calibrated)
+    rule.__name__: rule for rule in (SPRT, Tapering, FiniteHorizon, FixedTime, MaxProbability, Calibrated)
 }
 
 

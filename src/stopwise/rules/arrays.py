@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,3 +28,17 @@ def best_other(scores: np.ndarray) -> np.ndarray:
     others = np.repeat(np.take_along_axis(scores, top, -1), scores.shape[-1], -1)  # (..., K)
     np.put_along_axis(others, top, rest.max(-1, keepdims=True), -1)
     return others
+
+
+def check_prior(prior: Any, classes: int | None = None) -> np.ndarray:
+    """Return prior probabilities (K,), read-only; `classes` says how many there must be, if known."""
+    array = frozen_floats("prior", prior)
+    if array.ndim != 1 or len(array) < 2 or (classes is not None and len(array) != classes):
+        wanted = "(K,) with K >= 2" if classes is None else f"({classes},), one per class"
+        raise ValueError(f"`prior` must have shape {wanted}; got shape {array.shape}.")
+    if not (array > 0).all() or not math.isclose(array.sum(), 1, rel_tol=1e-6):
+        raise ValueError(
+            f"`prior` must be positive and sum to 1; got {array.tolist()} with sum {array.sum():g}. "
+            "Divide counts by their sum, and drop classes that cannot occur."
+        )
+    return array

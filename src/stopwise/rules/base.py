@@ -63,8 +63,8 @@ class Rule(ABC):
             (..., K); class k is accepted where its margin is >= 0.
         """
 
-    def best_guess(self, scores: np.ndarray) -> np.ndarray:
-        """Return the class to decide for when the series is over: that of the highest score, (...)."""
+    def best_guess(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return the class to decide for when series end at `times`: that of the highest score, (...)."""
         return scores.argmax(-1)
 
     def decide(self, scores: Any, lengths: Any = None) -> Decisions:
@@ -138,7 +138,9 @@ class Rule(ABC):
         label = int(self.accept_checked(scores, np.array(time))[0])
         if label >= 0:
             return Decision(label, time, False, scores[0])
-        return Decision(int(self.best_guess(scores)[0]), time, True, scores[0]) if last else None
+        if not last:
+            return None
+        return Decision(int(self.best_guess(scores, np.array([time]))[0]), time, True, scores[0])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as plain JSON values; `from_dict` reads them back. Infinity becomes "inf"."""
@@ -172,7 +174,8 @@ class Rule(ABC):
         forced = ~accepted.any(1)
         first = np.where(forced, lengths - 1, accepted.argmax(1))
         rows = np.arange(n)
-        labels = np.where(forced, self.best_guess(scores[rows, first]), margins[rows, first].argmax(-1))
+        guesses = self.best_guess(scores[rows, first], first + 1)
+        labels = np.where(forced, guesses, margins[rows, first].argmax(-1))
         return labels, first + 1, forced
 
     def _arguments(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.rules.arrays import frozen_floats
+from stopwise.rules.arrays import check_prior
 from stopwise.rules.base import Rule
 from stopwise.validation import check_real
 
@@ -39,7 +39,7 @@ class MaxProbability(Rule):
 
     def __init__(self, probability: float, *, prior: Any = None) -> None:
         self.probability = check_real("probability", probability, 0, 1, open_low=True)
-        self.prior = None if prior is None else _check_prior(prior)
+        self.prior = None if prior is None else check_prior(prior)
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return the posterior log-odds of each class minus those of `probability`, (..., K)."""
@@ -47,7 +47,7 @@ class MaxProbability(Rule):
         p = self.probability
         return _log_odds(self._weigh(scores)) - (math.inf if p == 1 else math.log(p) - math.log1p(-p))
 
-    def best_guess(self, scores: np.ndarray) -> np.ndarray:
+    def best_guess(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return the class of the highest posterior, (...)."""
         return self._weigh(scores).argmax(-1)
 
@@ -78,15 +78,3 @@ def _log_odds(weighed: np.ndarray) -> np.ndarray:
     runners_up = second + np.log(np.exp(rest - second).sum(-1, keepdims=True))
     np.put_along_axis(others, top, runners_up, -1)
     return weighed - others
-
-
-def _check_prior(prior: Any) -> np.ndarray:
-    array = frozen_floats("prior", prior)
-    if array.ndim != 1 or len(array) < 2:
-        raise ValueError(f"`prior` must have shape (K,) with K >= 2; got shape {array.shape}.")
-    if not (array > 0).all() or not math.isclose(array.sum(), 1, rel_tol=1e-6):
-        raise ValueError(
-            f"`prior` must be positive and sum to 1; got {array.tolist()} with sum {array.sum():g}. "
-            "Divide counts by their sum, and drop classes that cannot occur."
-        )
-    return array
