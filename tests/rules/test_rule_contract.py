@@ -9,12 +9,32 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from stopwise import rules
-from stopwise.rules import SPRT, Calibrated, FixedTime, Guarantee, MaxProbability, Rule, Tapering, base
+from stopwise.rules import (
+    SPRT,
+    Calibrated,
+    FiniteHorizon,
+    FixedTime,
+    Guarantee,
+    MaxProbability,
+    Rule,
+    Tapering,
+    base,
+)
 
 PROMISE = Guarantee("error_rate", 0.05, 0.95, series=100, observed=0.01, mean_time=3.5, mean_length=8)
 PROMISE_BY_CLASS = Guarantee(
     "accuracy_gap", (0.1, None, 0.2), 0.9, 50, (0.0, None, 0.1), 2.0, 8.0, classes=("a", "b", "c")
 )
+
+
+def for_a_deadline():
+    rng = np.random.default_rng(5)
+    y = np.arange(150) % 3
+    evidence = rng.normal(size=(150, 6, 3))
+    evidence[np.arange(150), :, y] += 0.7
+    return FiniteHorizon.fit(evidence.cumsum(1), y, cost=0.02)  # a deadline before the series' end
+
+
 RULES = [
     SPRT(1.5),
     SPRT(np.inf),
@@ -32,6 +52,7 @@ RULES = [
     Calibrated(1.5, PROMISE),
     Calibrated([0.5, 2.0, np.inf], PROMISE_BY_CLASS),
     Calibrated(np.linspace(3, 0, 5), PROMISE, per_step=True),  # shorter than the series
+    for_a_deadline(),
 ]
 by_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: repr(rule)[:40])
 
