@@ -46,6 +46,13 @@ def test_rates_by_label(clf):
     assert "20 % of class 'ash' and 10 % of class 'cedar'" in str(clf.rule_.guarantee)
 
 
+def test_a_cost_gives_the_cheapest_rule_for_the_deadline(clf):
+    clf.calibrate(X[HELD], NAMES[HELD], cost=0.01, loss=2.0)
+    expected = sw.FiniteHorizon.fit(clf.scores(X[HELD]), Y[HELD], cost=0.01, loss=2.0)
+    assert clf.rule_ == expected
+    assert clf.rule_.horizon == 10
+
+
 def test_unequal_lengths(clf):
     held = [x[: 6 + i % 5] for i, x in enumerate(X[HELD])]
     clf.calibrate(held, NAMES[HELD], accuracy_gap=0.1, conditional=True)
@@ -117,6 +124,7 @@ def test_a_rule_of_another_model_is_refused(clf):
         (NAMES, {"error_rate": {"oak": 0.1}}, "`error_rate` has labels that were not in training: 'oak'"),
         (NAMES, {}, "exactly one target"),
         (NAMES, {"error_rate": 0.1, "mean_time": 2}, "exactly one target"),
+        (NAMES, {"error_rate": 0.1, "cost": 0.1}, "`cost` stands alone"),
     ],
 )
 def test_wrong_calls(clf, y, asked, message):

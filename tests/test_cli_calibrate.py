@@ -47,6 +47,13 @@ def test_in_place_and_in_json(folder):
     assert told["words"] == str(rule.guarantee)
 
 
+def test_a_cost_gives_the_cheapest_rule_for_a_deadline(folder):
+    told = run("calibrate", folder / "model", folder / "held.npz", "--cost", 0.01, "-o", folder / "cheap")
+    assert "for a deadline of 8 samples, a sample costing 0.01 and a mistake 1" in told
+    assert isinstance(sw.load(folder / "cheap").rule_, sw.FiniteHorizon)
+    assert "FiniteHorizon(cost=0.01" in run("evaluate", folder / "cheap", folder / "test.npz")
+
+
 CASES = [
     (("--error-rate", 0.1, "--per-class"), "10 % of the new series of each class", "of class 'left', "),
     (("--error-rate", "left=0.1"), "nothing is promised for class 'right'", "% of class 'left' decided"),

@@ -25,7 +25,7 @@ from stopwise.nets import Integrator, build
 from stopwise.nets.steps import make_step
 from stopwise.polish import polish
 from stopwise.recipe import RECIPE_FIELDS, Examples, Recipe
-from stopwise.rules import SPRT, Calibrated, Rule
+from stopwise.rules import SPRT, Calibrated, FiniteHorizon, Rule
 from stopwise.rules.arrays import check_prior
 from stopwise.scoring import scored
 from stopwise.series import MISSING, Series, hold
@@ -270,6 +270,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         accuracy_gap: float | Mapping[Any, float] | None = None,
         conditional: bool = False,
         mean_time: float | None = None,
+        cost: float | None = None,
+        loss: Any = 1.0,
     ) -> Self:
         """Set the stopping rule by held-out series: it stops as early as it can and keeps what is asked for.
 
@@ -291,6 +293,10 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             True: the share holds for every class among its own series.
         accuracy_gap, conditional, mean_time
             Other targets, instead of `error_rate`; see `stopwise.rules.calibrate`.
+        cost, loss
+            Instead of all these: the cost of a sample, and the loss of a mistake in the same units, one
+            number or (K, K) by true and decided class. The rule is then the cheapest for the deadline that
+            the length of these series sets, `stopwise.rules.FiniteHorizon`; it promises no error rate.
 
         Examples
         --------
@@ -303,6 +309,11 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         series = self._fitted_series(X)
         indices = self._known_labels("y", y, len(series))
         self._refuse_seen(series)
+        if cost is not None:
+            if not (error_rate is accuracy_gap is mean_time is None):
+                raise ValueError("`cost` stands alone: leave out error_rate, accuracy_gap and mean_time.")
+            self.rule_ = FiniteHorizon.fit(self.scores(series), indices, series.lengths, cost=cost, loss=loss)
+            return self
         asked = {"error_rate": error_rate, "accuracy_gap": accuracy_gap}
         for name, rate in asked.items():
             if isinstance(rate, Mapping):

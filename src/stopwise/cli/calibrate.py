@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labelled
+from stopwise.rules import Calibrated, FiniteHorizon, Rule
 
 if TYPE_CHECKING:
     from stopwise.estimator import EarlyClassifier
@@ -38,6 +39,10 @@ def calibrate(
     mean_time: Annotated[
         float | None, typer.Option(help="Instead: mean samples that may be taken; promises nothing.")
     ] = None,
+    cost: Annotated[
+        float | None,
+        typer.Option(help="Instead: cost of a sample where a mistake costs 1; cheapest for a deadline."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder for the calibrated model; default: in place.")
     ] = None,
@@ -57,15 +62,27 @@ def calibrate(
         accuracy_gap=accuracy_gap,
         conditional=conditional,
         mean_time=mean_time,
+        cost=cost,
     )
     clf.save(out or model)
-    rule: Any = clf.rule_
+    words = _words(clf.rule_)
     if as_json:
-        told = {"model": str(out or model), "rule": rule.to_dict(), "words": str(rule.guarantee)}
+        told = {"model": str(out or model), "rule": clf.rule_.to_dict(), "words": words}
         print(json.dumps(plain(told), indent=2, allow_nan=False))
         return
-    console.print(str(rule.guarantee), highlight=False)
+    console.print(words, highlight=False)
     console.print(f"Model: {out or model}\nNext: stopwise evaluate {out or model} TEST_DATA", soft_wrap=True)
+
+
+def _words(rule: Rule) -> str:
+    """Return what the rule promises."""
+    if isinstance(rule, FiniteHorizon):
+        return (
+            f"The cheapest rule found for a deadline of {rule.horizon} samples, a sample costing "
+            f"{rule.cost:g} and a mistake 1. It promises no error rate."
+        )
+    assert isinstance(rule, Calibrated)
+    return str(rule.guarantee)
 
 
 def _rates(clf: EarlyClassifier, given: list[str] | None) -> Any:

@@ -60,8 +60,8 @@ class FiniteHorizon(Rule):
     >>> llr = (0.5 * (2 * y[:, None] - 1) + rng.normal(size=(2000, 10))).cumsum(1)  # mean ±0.5, variance 1
     >>> scores = np.stack([0 * llr, llr], -1)
     >>> rule = FiniteHorizon.fit(scores, y, cost=0.02)
-    >>> rule.horizon
-    10
+    >>> rule
+    FiniteHorizon(cost=0.02, horizon=10, 2 classes)
     >>> [rule.step([0.0, 2.1], time) is not None for time in (1, 9)]  # content with less late
     [False, True]
     """
@@ -190,6 +190,10 @@ class FiniteHorizon(Rule):
         """Return the class of the least expected loss, (...)."""
         scores, times = self._broadcast(scores, times)
         return (self._posterior(scores, times) @ self.loss).argmin(-1)
+
+    def __repr__(self) -> str:
+        # The tables help nobody on a screen.
+        return f"FiniteHorizon(cost={self.cost:g}, horizon={self.horizon}, {len(self.loss)} classes)"
 
     def _costs(self, scores: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the expected loss of each class (..., K) and the expected cost of waiting (...)."""
