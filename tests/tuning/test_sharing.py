@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,10 +16,22 @@ import stopwise as sw
 from stopwise.tuning import tune
 
 
-def join(storage, trials):
-    """Take part in a study; return how many trials it had at the end, and how many were run here."""
+def join(storage, trials, processes=1):
+    """Take part in a study; return how many trials it had at the end, and how many were run here.
+
+    After its first trial a process waits for the others' first, so that a fast one does not do it all.
+    """
     X, y, _ = sw.datasets.gaussian(60, offset=1.5, dim=2, length=4, seed=0)
     own = []
+
+    def after(found):
+        own.append(found)
+        for _ in range(600 if len(own) == 1 and storage else 0):
+            study = optuna.load_study(study_name="stopwise-accumulator", storage=storage)
+            if sum(trial.state.is_finished() for trial in study.trials) >= processes:
+                break
+            time.sleep(0.1)
+
     found = tune(
         X,
         y,
@@ -28,14 +41,14 @@ def join(storage, trials):
         max_epochs=2,
         storage=storage,
         progress=False,
-        on_trial=own.append,
+        on_trial=after,
     )
     return len(found.trials), len(own)
 
 
 def run_together(storage, trials, processes):
     """Let processes, this one among them, join a study at the same moment; return what each saw."""
-    command = [sys.executable, __file__, storage, str(trials)]
+    command = [sys.executable, __file__, storage, str(trials), str(processes)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     others = [subprocess.Popen(command, text=True, **pipes) for _ in range(processes - 1)]
     join(None, 1)  # what is compiled on first use is ready, here as there
@@ -44,7 +57,7 @@ def run_together(storage, trials, processes):
     for process in others:
         process.stdin.write("go\n")
         process.stdin.flush()
-    seen = [join(storage, trials)]
+    seen = [join(storage, trials, processes)]
     for process in others:
         told, error = process.communicate(timeout=300)
         assert process.returncode == 0, error
@@ -115,4 +128,4 @@ if __name__ == "__main__":
     join(None, 1)
     print("ready", flush=True)
     sys.stdin.readline()
-    print(*join(sys.argv[1], int(sys.argv[2])))
+    print(*join(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

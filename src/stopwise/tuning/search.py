@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,74 +13,18 @@ from optuna.exceptions import StorageInternalError
 from optuna.study import MaxTrialsCallback, Study
 from optuna.trial import FrozenTrial, TrialState
 
-from stopwise.datasets import hold_out
 from stopwise.estimator import EarlyClassifier
 from stopwise.metrics import ausat, sat_curve
 from stopwise.nets import MODELS
 from stopwise.progress import Reporter
-from stopwise.series import Series
 from stopwise.tuning import spaces
+from stopwise.tuning.parts import Parts
+from stopwise.tuning.record import Tuned, record
 from stopwise.tuning.study import FINISHED, distributions, finished, is_default, open_study
 from stopwise.validation import check_choice, check_integer, check_real
 
 # A quarter of the epochs passes before a trial may be cut short.
 WARMUP = 0.25
-# Series whose values tell one data set from another.
-DIGEST_SERIES = 100
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What was seen of one set of settings.
-
-    Parameters
-    ----------
-    number
-        Its number in the study.
-    params
-        What was drawn; an order that was searched for is the one found.
-    state
-        "complete", "pruned" (cut short, as it was behind the others) or "diverged".
-    ausat
-        The validation AUSAT; None unless complete.
-    epochs
-        How many it trained.
-    seconds
-        How long it took.
-    """
-
-    number: int
-    params: dict[str, Any]
-    state: str
-    ausat: float | None
-    epochs: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """What a search found.
-
-    Parameters
-    ----------
-    best
-        The settings of the best trial, for `EarlyClassifier(**best)`.
-    ausat
-        Its validation AUSAT; the lower the better. It is the best of many on the same series, so a little
-        too good: judge the final classifier on others.
-    default_ausat
-        That of the default settings; None if they diverged, or another process has not yet tried them.
-    trials
-        Every finished trial of the study, whoever ran it.
-    study_name
-        The study's name.
-    """
-
-    best: dict[str, Any]
-    ausat: float
-    default_ausat: float | None
-    trials: tuple[Trial, ...]
-    study_name: str
 
 
 def tune(
@@ -161,7 +103,7 @@ def tune(
     check_real("validation_fraction", validation_fraction, 0, 1, open_low=True, open_high=True)
     if timeout is not None:
         check_real("timeout", timeout, 0, open_low=True)
-    data = _Data.of(X, y, validation_data, groups, validation_fraction, seed)
+    data = Parts.of(X, y, validation_data, groups, validation_fraction, seed)
     kept = spaces.flatten(fixed or {}, model)
     wanted = spaces.check_space(spaces.space_for(model, data.X.steps) if space is None else space, model)
     search = _Search(data, model, kept, wanted, max_epochs, seed)
@@ -172,45 +114,12 @@ def tune(
         return search.found(study)
 
 
-@dataclass(frozen=True)
-class _Data:
-    """Series to train on and series to judge on."""
-
-    X: Series
-    y: np.ndarray
-    X_held: Series
-    y_held: np.ndarray
-
-    @classmethod
-    def of(
-        cls, X: Any, y: Any, given: tuple[Any, Any] | None, groups: Any, fraction: float, seed: int
-    ) -> _Data:
-        series, labels = Series(X), np.asarray(y)
-        if labels.shape != (len(series),):
-            raise ValueError(f"`y` must have one label per series: {len(series)}; got shape {labels.shape}.")
-        if given is not None:
-            if groups is not None:
-                raise ValueError("`groups` cut the training data; with `validation_data` leave them out.")
-            return cls(series, labels, Series(given[0]), np.asarray(given[1]))
-        train, held = hold_out(labels, groups, fraction=fraction, seed=seed)
-        return cls(series[train], labels[train], series[held], labels[held])
-
-    def digest(self) -> str:
-        """Return a text that another data set, or another split, would not have."""
-        digest = hashlib.sha256()
-        for series, labels in ((self.X, self.y), (self.X_held, self.y_held)):
-            digest.update(repr((series.shape, series.lengths.tolist(), labels.tolist())).encode())
-            rows = np.arange(min(len(series), DIGEST_SERIES))
-            digest.update(series.batch(rows, "mask")[0].tobytes())
-        return digest.hexdigest()[:16]
-
-
 class _Search:
     """One search: what every trial shares."""
 
     def __init__(
         self,
-        data: _Data,
+        data: Parts,
         model: str,
         fixed: dict[str, Any],
         space: spaces.Space,
@@ -289,7 +198,7 @@ class _Search:
             "seed": self.seed,
         }
         default = next((trial.value for trial in complete if is_default(trial)), None)
-        return Tuned(settings, float(best.value or 0.0), default, tuple(map(_record, seen)), study.study_name)
+        return Tuned(settings, float(best.value or 0.0), default, tuple(map(record, seen)), study.study_name)
 
     def _try(self, trial: optuna.Trial, reporter: Reporter) -> float:
         """Return the validation AUSAT of one trial's settings."""
@@ -352,14 +261,6 @@ def _holds(values: list[Any] | tuple[Any, Any], value: Any) -> bool:
     if isinstance(values, list):
         return any(type(one) is type(value) and one == value for one in values)
     return isinstance(value, int | float) and values[0] <= value <= values[1]
-
-
-def _record(trial: FrozenTrial) -> Trial:
-    state = "diverged" if "diverged" in trial.user_attrs else trial.state.name.lower()
-    seconds = 0.0 if trial.duration is None else trial.duration.total_seconds()
-    params = trial.user_attrs.get("drawn", trial.params)
-    value = trial.value if trial.state is TrialState.COMPLETE else None
-    return Trial(trial.number, params, state, value, len(trial.intermediate_values), seconds)
 
 
 def _note(study: Study) -> str:
