@@ -6,7 +6,7 @@ import pytest
 import stopwise as sw
 from stopwise.metrics import average_cost
 from stopwise.plots import stopping_lines
-from stopwise.rules import SPRT, FiniteHorizon, backward
+from stopwise.rules import SPRT, FiniteHorizon, backward, finite_horizon
 from stopwise.rules.concave import ConcaveFit, knots_for, tents
 from stopwise.rules.posteriors import fit_step
 
@@ -143,9 +143,9 @@ def distorted(scores, how, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["too sure", "not sure enough", "noisy", "saturating"])
 def test_never_much_worse_than_a_constant_threshold_on_scores_that_are_off(how):
-    (held, y), (fresh, y_fresh) = world(10_000), world(40_000, seed=1)
-    held, fresh = distorted(held, how, 0), distorted(fresh, how, 1)
-    costs = [0.002, 0.01]
+    (held, y), (fresh, y_fresh) = world(10_000, seed=801), world(40_000, seed=851)
+    held, fresh = distorted(held, how, 801), distorted(fresh, how, 851)
+    costs = [0.002, 0.01, 0.02]
     for cost, rule in zip(costs, FiniteHorizon.path(held, y, costs=costs)):
         constant = SPRT(best_constant(held, y, cost, np.arange(0, 16, 0.2)))
         mine, theirs = (average_cost(r.decide(fresh), y_fresh, time_cost=cost) for r in (rule, constant))
@@ -163,6 +163,14 @@ def test_scores_that_are_too_sure_or_noisy_are_seen_through():
     sure, grid = FiniteHorizon.fit(4 * held, y, cost=0.005), Grid(0.005, steps=15)
     lower, upper = (line / 4 for line in stopping_lines(sure, 15, reach=64.0))
     assert grid.risk(lower, upper) < 1.02 * grid.optimum()[0]
+
+
+def test_whether_scores_need_calibration_is_told_by_the_likelihood():
+    """Also where labels come in turn, as they do here."""
+    scores, y = world(1000, steps=10)
+    for factor, needed in ((1.0, False), (2.0, True), (0.4, True)):
+        evidence = finite_horizon._evidence(factor * scores, y, None, 1.0, None, None)
+        assert backward._needs_calibration(evidence) == needed
 
 
 @pytest.mark.slow

@@ -34,19 +34,34 @@ MODELS = BASELINES | PROPOSED
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is tried: trials of tuning, repeats, those of peers, share of epochs, most series."""
+    """How much is tried.
+
+    Parameters
+    ----------
+    trials
+        Of tuning, for every model.
+    repeats, peer_repeats
+        Runs of every model, and of every peer.
+    epochs
+        Times those of the set's plan.
+    most
+        Series at most.
+    fixed
+        What is not searched. Dropout keeps the TANDEMformer from its fast form: several times the time.
+    """
 
     trials: int
     repeats: int
     peer_repeats: int
     epochs: float
     most: int | None
+    fixed: Settings
 
 
 PRESETS = {
-    "quick": Sizes(trials=2, repeats=2, peer_repeats=0, epochs=0.1, most=300),
-    "medium": Sizes(trials=8, repeats=10, peer_repeats=3, epochs=1.0, most=None),
-    "paper": Sizes(trials=100, repeats=50, peer_repeats=10, epochs=3.0, most=None),
+    "quick": Sizes(trials=2, repeats=2, peer_repeats=0, epochs=0.1, most=300, fixed={"dropout": 0.0}),
+    "medium": Sizes(trials=8, repeats=10, peer_repeats=1, epochs=1.0, most=None, fixed={"dropout": 0.0}),
+    "paper": Sizes(trials=100, repeats=50, peer_repeats=10, epochs=3.0, most=None, fixed={}),
 }
 
 
@@ -70,7 +85,7 @@ def reproduce(
     searches = [
         Job(
             f"tune_{model}",
-            shared | {"settings": settings, "trials": sizes.trials, "epochs": epochs},
+            shared | {"settings": settings | sizes.fixed, "trials": sizes.trials, "epochs": epochs},
         )
         for model, settings in MODELS.items()
     ]
