@@ -91,3 +91,14 @@ def test_another_word_is_no_order():
 def test_a_handful_of_series_is_enough_to_choose_on():
     X, y, _ = sw.datasets.gaussian(8, offset=3.0, dim=2, length=3)
     assert small(max_epochs=2).fit(X, y).order_ in (0, 1, 2)
+
+
+def test_a_few_series_that_lose_much_do_not_hide_a_worse_order():
+    """Most series gain a little from scores that are too sure, and a few lose very much."""
+    rng = np.random.default_rng(3)
+    right = rng.uniform(0.1, 0.3, 500)
+    too_sure = right - 0.05
+    too_sure[:6] += 12.0
+    order, seen = orders.choose({0: too_sure, 2: right}, np.ones(500))
+    assert seen[0]["excess"] < 2 * seen[0]["standard_error"]
+    assert order == 2

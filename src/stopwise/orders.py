@@ -20,8 +20,10 @@ from stopwise.scoring import scored
 from stopwise.training import train
 
 CANDIDATES = (0, 1, 2, 3, 5, 8)
-# An order is clearly worse when it loses by so many standard errors, series by series.
+# An order is clearly worse when it loses by so many standard errors, series by series; or by one, if that is
+# also a good part of the loss. Scores that are too sure lose much on few series and hide in that spread.
 CLEARLY = 2.0
+MUCH = 0.1
 # The search is short: enough to tell the orders apart, not to reach the last digit.
 SEARCH_SERIES = 5000
 SEARCH_STEPS = 1000
@@ -149,5 +151,10 @@ def choose(losses: Mapping[int, np.ndarray], weights: np.ndarray) -> tuple[int, 
                 "standard_error": error,
             }
         )
-    chosen = next(one["order"] for one in seen if one["excess"] <= CLEARLY * one["standard_error"])
+    chosen = next(one["order"] for one in seen if not _is_clearly_worse(one, means[best]))
     return chosen, seen
+
+
+def _is_clearly_worse(one: Mapping[str, Any], best: float) -> bool:
+    excess, error = one["excess"], one["standard_error"]
+    return excess > CLEARLY * error or (excess > error and excess > MUCH * best)
