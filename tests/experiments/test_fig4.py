@@ -12,7 +12,7 @@ from stopwise.experiments import fig4, operating, peers, real, real_runs
 from stopwise.metrics import summarize
 from stopwise.rules import SPRT, FixedTime
 
-TINY = fig4.Sizes(trials=1, repeats=2, peer_repeats=0, epochs=0.02, most=None, fixed={"dropout": 0.0})
+TINY = fig4.Sizes(trials=1, repeats=2, peer_repeats=0, epochs=0.02, most=None, cheap=True)
 
 
 @pytest.fixture
