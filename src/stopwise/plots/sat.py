@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
-from stopwise.plots.style import DASHES, QUIET, TRUTH, figure_with_panels, finish, line_style
+from stopwise.plots.style import DASHES, QUIET, TRUTH, figure_with_panels, finish, line_style, log_axis
 
 MOST_CURVE_POINTS = 2000
 
@@ -60,8 +59,7 @@ def sat_curves(
         time, error = _within(*points[name], end)
         panel.plot(time, 100 * np.maximum(error, floor), drawstyle="steps-post", label=name, **styles[name])
     if log:
-        panel.set_yscale("log")
-        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        log_axis(panel)
     if log and any((error == 0).any() for _, error in points.values()):
         panel.axhline(100 * floor, color=QUIET, lw=0.8, ls=":", zorder=1)
         panel.annotate(

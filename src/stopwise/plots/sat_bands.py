@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stopwise.plots.style import COLOURS, QUIET, figure_with_panels, finish, line_style
+from stopwise.plots.style import COLOURS, QUIET, figure_with_panels, finish, line_style, log_axis
 
 MARKERS = "osD^vP"
 STARS = ((1e-3, "***"), (1e-2, "**"), (5e-2, "*"))
@@ -72,9 +72,7 @@ def sat_bands(
             Line2D([], [], marker=MARKERS[i % len(MARKERS)], ls="", color="0.25", mfc="none", label=name)
         )
     panel.set(xlabel="mean hitting time (samples)", ylabel="macro error (%)", xlim=(at[0], at[-1]))
-    panel.set_yscale("log")
-    panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    panel.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:g}"[0] in "235" else "")
+    log_axis(panel)
     if p_values is not None:
         _shade(panel, at, np.asarray(p_values, dtype=float))
     finish(figure, title, [])

@@ -61,6 +61,13 @@ def figure_with_panels(
     return figure, grid[:count]
 
 
+def log_axis(panel: Axes) -> None:
+    """Make the y axis logarithmic, with plain numbers: 1, 2, 3, 5, 10, not powers of ten."""
+    panel.set_yscale("log")
+    panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    panel.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")
+
+
 def finish(figure: Figure, title: str | None, handles: list[Line2D]) -> None:
     """Add the title, and a legend under the panels."""
     if title is not None:
