@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from stopwise.plots.style import COLOURS, QUIET, figure_with_panels, finish, line_style, log_axis
 
 MARKERS = "osD^vP"
+WIDE = 8.0  # errors further apart than this get a logarithmic axis
 STARS = ((1e-3, "***"), (1e-2, "**"), (5e-2, "*"))
 
 
@@ -72,7 +73,11 @@ def sat_bands(
             Line2D([], [], marker=MARKERS[i % len(MARKERS)], ls="", color="0.25", mfc="none", label=name)
         )
     panel.set(xlabel="mean hitting time (samples)", ylabel="macro error (%)", xlim=(at[0], at[-1]))
-    log_axis(panel)
+    means = np.concatenate([np.mean(runs, axis=0) for runs in errors.values()])
+    if means.min() > 0 and means.max() > WIDE * means.min():
+        log_axis(panel)
+    else:
+        panel.set_ylim(bottom=0)
     if p_values is not None:
         _shade(panel, at, np.asarray(p_values, dtype=float))
     finish(figure, title, [])
