@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -73,7 +74,13 @@ def evaluate(
 
 def _name(rule: Rule) -> str:
     """Return a rule as its table row names it; what a guarantee says stands below the table."""
-    return f"{rule.without_guarantee()!r}, calibrated" if hasattr(rule, "without_guarantee") else repr(rule)
+    from stopwise.rules import Calibrated
+
+    if not isinstance(rule, Calibrated):
+        return repr(rule)
+    if np.ndim(rule.threshold) == 0:
+        return f"SPRT(threshold={rule.threshold:.4g}), calibrated"
+    return f"{rule.without_guarantee()!r}, calibrated"
 
 
 def _observed(guarantee: Guarantee, seen: Any) -> str:

@@ -18,7 +18,7 @@ from stopwise.datasets.npz import read_npz
 from stopwise.features import encode, fit_encoder
 
 ENCODER_IMAGES = 30_000
-SERIES = 20_000
+SERIES = 6000
 DIM = 32
 EPOCHS = 8
 HIDDEN = 255  # the white of pixels not shown yet

@@ -54,7 +54,7 @@ def leading_64(X: np.ndarray) -> np.ndarray:
 
 
 PLANS = {
-    "nosaic_mnist": Plan(epochs=8, batch_size=100),
+    "nosaic_mnist": Plan(epochs=10, batch_size=100),
     "ucf101_14_vgg16": Plan(prepare=leading_64, standardize=False),
     "jhmdb21": Plan(prepare=leading_64, standardize=False),
     "uci_hapt": Plan(epochs=8, batch_size=100, stride=4),
