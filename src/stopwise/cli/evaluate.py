@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Table
 
@@ -78,7 +77,7 @@ def _name(rule: Rule) -> str:
 
     if not isinstance(rule, Calibrated):
         return repr(rule)
-    if np.ndim(rule.threshold) == 0:
+    if isinstance(rule.threshold, float):
         return f"SPRT(threshold={rule.threshold:.4g}), calibrated"
     return f"{rule.without_guarantee()!r}, calibrated"
 
