@@ -122,7 +122,7 @@ def test_fixed_times_are_those_of_the_rule():
     assert errors == pytest.approx(macro)
 
 
-@pytest.mark.parametrize("peer", ["TEASER-QUANT", "ProbThreshold-MiniRocket"])
+@pytest.mark.parametrize("peer", peers.PEERS)
 def test_a_peer_decides_within_the_series(peer, toy):
     pytest.importorskip("aeon")
     told = peers.run_peer("toy", peer, None, 0)

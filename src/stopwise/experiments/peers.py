@@ -15,8 +15,8 @@ from stopwise.experiments.real import Part, ready
 # A classifier a point: TEASER's own default is 20 points, none between T/2 and T; these are evenly spread.
 POINTS = 8
 MOST_SERIES = 2000  # to fit on: TEASER fits six classifiers a point
-SHORTEST = {"MiniRocket": 9, "QUANT": 3}  # samples aeon needs before the first point
-PEERS = ("TEASER-MiniRocket", "ProbThreshold-MiniRocket", "TEASER-QUANT", "ProbThreshold-QUANT")
+SHORTEST = 9  # samples MiniRocket needs before the first point
+PEERS = ("TEASER-MiniRocket", "ProbThreshold-MiniRocket")
 
 
 def run_peer(data: str, peer: str, most: int | None, repeat: int) -> dict[str, Any]:
@@ -60,17 +60,12 @@ def _held(part: Part, steps: int) -> np.ndarray:
 def _make(peer: str, steps: int, seed: int) -> Any:
     from aeon.classification.convolution_based import MiniRocketClassifier
     from aeon.classification.early_classification import TEASER, ProbabilityThresholdEarlyClassifier
-    from aeon.classification.interval_based import QUANTClassifier
     from sklearn.linear_model import LogisticRegression
 
-    trigger, base = peer.split("-")
-    estimator = {
-        # The ridge of MiniRocket gives no probabilities; both rules need them.
-        "MiniRocket": lambda: MiniRocketClassifier(
-            n_kernels=2000, estimator=LogisticRegression(C=0.01, max_iter=200), random_state=seed
-        ),
-        "QUANT": lambda: QUANTClassifier(random_state=seed),
-    }[base]()
-    points = np.unique(np.linspace(min(SHORTEST[base], steps), steps, POINTS).round().astype(int)).tolist()
-    kind = {"TEASER": TEASER, "ProbThreshold": ProbabilityThresholdEarlyClassifier}[trigger]
+    # The ridge of MiniRocket gives no probabilities; both rules need them.
+    estimator = MiniRocketClassifier(
+        n_kernels=2000, estimator=LogisticRegression(C=0.01, max_iter=200), random_state=seed
+    )
+    points = np.unique(np.linspace(min(SHORTEST, steps), steps, POINTS).round().astype(int)).tolist()
+    kind = TEASER if peer.startswith("TEASER") else ProbabilityThresholdEarlyClassifier
     return kind(estimator=estimator, classification_points=points, random_state=seed)
