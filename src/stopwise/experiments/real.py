@@ -60,7 +60,7 @@ PLANS = {
     "uci_hapt": Plan(epochs=8, batch_size=100, stride=4),
     "utd_mhad_skeleton": Plan(epochs=40, stride=3, prepare=from_hip),
     "ucr_electricdevices": Plan(epochs=12, batch_size=100, stride=2),
-    "ucr_ecg5000": Plan(epochs=40, stride=2),
+    "ucr_ecg5000": Plan(epochs=25, stride=4),
     "physionet2012": Plan(epochs=15, batch_size=100),
 }
 
