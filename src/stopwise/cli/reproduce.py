@@ -39,4 +39,4 @@ def reproduce(
     chosen = {} if data is None else {"data": data}
     pictures = experiment.reproduce(preset, out, repeats=repeats, workers=workers, progress=True, **chosen)
     console.print("Pictures: " + ", ".join(str(path) for path in pictures), soft_wrap=True)
-    console.print(f"Results: {out / (preset if data is None else f'{data}-{preset}')}", soft_wrap=True)
+    console.print(f"Results: {out}", soft_wrap=True)

@@ -31,7 +31,9 @@ def features(progress: bool | str = "auto") -> Split:
     They lie in the folder that the environment variable STOPWISE_CACHE names, else in ``~/.cache/stopwise``.
     """
     place = os.environ.get("STOPWISE_CACHE")
-    path = (Path(place) if place else Path.home() / ".cache" / "stopwise") / "nosaic_mnist_features.npz"
+    # The name tells what the features were made with: others are made anew.
+    name = f"nosaic_mnist-{ENCODER_IMAGES}-{EPOCHS}-{SERIES}-{DIM}.npz"
+    path = (Path(place) if place else Path.home() / ".cache" / "stopwise") / name
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         arrays = _made(progress)
