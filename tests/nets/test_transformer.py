@@ -85,6 +85,7 @@ CASES = [
         (1, False, "sinusoidal"),
         (1, False, "learned"),
         (1, True, "none"),
+        (1, True, "learned"),
         (2, False, "learned"),
         (2, True, "sinusoidal"),
     ]
@@ -107,6 +108,8 @@ def test_evidence_and_gradients_are_those_of_the_plain_twin(
         positions=positions,
         **SIZES,
     ).double()
+    for parameter in net.parameters():  # LayerNorms start as if they had none
+        parameter.data += 0.1 * torch.randn_like(parameter)
     x = torch.randn(2, STEPS, FEATURES, dtype=torch.float64)
     expected, windows = plain_evidence(net, x, positions)
     parameters = list(net.parameters())

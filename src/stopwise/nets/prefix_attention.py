@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,8 +22,43 @@ from stopwise.nets.kernels import kernels_for, spread
 FEW = 2  # prefix lengths: up to here one attention for each is the fastest
 
 
+class Spread(NamedTuple):
+    """What tells the variance of a token y + O a, D wide, from its heads a alone.
+
+    With C taking the mean over the D features away, it is (|Cy|² + 2 (Oᵀ C y)·a + aᵀ (Oᵀ C O) a) / D.
+
+    Parameters
+    ----------
+    own, cross
+        (R, M, 1) and (R, M, h·d): |Cy|² / D + ε and 2 Oᵀ C y / D of each token.
+    square
+        (h·d, h·d) Oᵀ C O / D.
+    bias
+        (ff,) what each unit gets after the division by the root of the variance.
+    """
+
+    own: Tensor
+    cross: Tensor
+    square: Tensor
+    bias: Tensor
+
+    def normalise(self, units: Tensor, heads: Tensor) -> Tensor:
+        """Return what reaches the units (R, i, ff) of the first i tokens, given their heads (R, i, h·d)."""
+        i = heads.shape[1]
+        change = ((self.cross[:, :i] + F.linear(heads, self.square)) * heads).sum(2, keepdim=True)
+        # Rounding must not make a variance that the heads take away negative.
+        variance = (self.own[:, :i] + change).clamp(min=torch.finfo(heads.dtype).tiny)
+        return units * variance.rsqrt() + self.bias
+
+
 def pool_prefixes(
-    q: Tensor, k: Tensor, v: Tensor, units: Tensor, expand: Tensor, lengths: range
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    units: Tensor,
+    expand: Tensor,
+    lengths: range,
+    spread: Spread | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the sums over a prefix's tokens of the heads and of the fired feed-forward units.
 
@@ -37,13 +72,15 @@ def pool_prefixes(
         (ff, h·d) what the attention's heads give to each unit.
     lengths
         The prefix lengths wanted.
+    spread
+        Given, the units are those of normalised tokens: `units` and `expand` come of centred ones.
 
     Returns
     -------
     heads, fired
         (R, lengths, h·d) and (R, lengths, ff): Σ_s a_s and Σ_s relu(units_s + expand a_s).
     """
-    every = len(lengths) > FEW and lengths == range(1, q.shape[2] + 1)
+    every = spread is None and len(lengths) > FEW and lengths == range(1, q.shape[2] + 1)
     kernels = kernels_for("prefix_kernels", q, k, v, units, expand) if every else None
     if kernels:
         scores = k @ q.transpose(2, 3) / math.sqrt(q.shape[3])  # (R, h, M, M), tokens innermost
@@ -53,8 +90,9 @@ def pool_prefixes(
     for i in lengths:
         mixed = F.scaled_dot_product_attention(q[:, :, :i], k[:, :, :i], v[:, :, :i])  # (R, h, i, d)
         mixed = mixed.transpose(1, 2).flatten(2)  # (R, i, h·d)
+        reached = units[:, :i] + F.linear(mixed, expand)
         heads.append(mixed.sum(1))
-        fired.append(torch.relu(units[:, :i] + F.linear(mixed, expand)).sum(1))
+        fired.append(torch.relu(spread.normalise(reached, mixed) if spread else reached).sum(1))
     return torch.stack(heads, dim=1), torch.stack(fired, dim=1)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from stopwise.llr import WindowLogits
 from stopwise.nets.base import WindowIntegrator
-from stopwise.nets.prefix_attention import Windows, pool_prefixes
+from stopwise.nets.prefix_attention import Spread, Windows, pool_prefixes
 from stopwise.validation import check_choice, check_integer, check_real
 
 POOLINGS = ("nsp", "gap", "one-token")
@@ -73,8 +73,8 @@ class Tandemformer(WindowIntegrator):
         "none", "sinusoidal" or "learned": the place of a sample in its window. With "none" the window is
         a set: right for samples independent in time, and blind to their order.
     dropout
-        In the blocks and the MLP. With one block, no LayerNorm and pooled tokens, the block's dropout falls
-        on what is summed over the tokens of a prefix, heads and units, and not on each token's own.
+        In the blocks and the MLP. With one block and pooled tokens, the block's dropout falls on what is
+        summed over the tokens of a prefix, heads and units, and not on each token's own.
 
     Examples
     --------
@@ -111,7 +111,6 @@ class Tandemformer(WindowIntegrator):
         self.blocks = nn.ModuleList(
             Block(features, heads, head_size, feed_forward, layer_norm, dropout) for _ in range(blocks)
         )
-        self.layer_norm = layer_norm
         self.token = nn.Parameter(torch.randn(features) * 0.02) if pooling == "one-token" else None
         self.places = _places(positions, order + 1, features)
         self.read = nn.Linear(features, mlp)
@@ -147,10 +146,7 @@ class Tandemformer(WindowIntegrator):
         """Return the cheapest exact way to encode the prefixes of windows of x (B, T, D)."""
         if len(self.blocks) == 1 and self.token is not None:
             return self._single(x, samples)
-        # Without normalisation all that is D wide is linear: the tokens of each prefix need not exist.
-        if len(self.blocks) == 1:
-            return self._shared(x, samples) if self.layer_norm else self._narrow(x, samples)
-        return self._wide(x, samples)
+        return self._narrow(x, samples) if len(self.blocks) == 1 else self._wide(x, samples)
 
     def _windows(self, x: Tensor, samples: int) -> Tensor:
         """Return the samples of all windows with their places, (B, W, M, D)."""
@@ -200,56 +196,36 @@ class Tandemformer(WindowIntegrator):
 
         return pool
 
-    def _shared(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
-        """Project the samples once for all prefixes; the sum over tokens goes before the last map."""
-        block: Block = self.blocks[0]  # type: ignore[assignment]
-        windows = self._windows(x, samples)
-
-        def pool(start: int, stop: int, lengths: range) -> Tensor:
-            chosen = windows[:, start:stop]
-            rows = chosen.reshape(-1, samples, x.shape[2])  # (B·W, M, D)
-            qkv = split_heads(block.qkv(block.norm1(rows)), block.heads)
-
-            def encode(length: int) -> Tensor:
-                q, k, v = (part[:, :, :length] for part in qkv)
-                mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
-                tokens = rows[:, :length] + block.out(block.dropout(mixed))
-                fired = block.dropout(torch.relu(block.expand(block.norm2(tokens)))).sum(1)  # (B·W, ff)
-                summed = tokens.sum(1) + F.linear(fired, block.contract.weight, length * block.contract.bias)
-                return summed / (self.order + 1 if self.pooling == "nsp" else length)
-
-            pooled = torch.stack([encode(length) for length in lengths], dim=1)
-            return self.read(pooled).view(*chosen.shape[:2], len(lengths), -1)
-
-        return pool
-
     def _narrow(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
         """Project the samples once; all that follows is as narrow as heads, units and MLP.
 
-        With one block and no normalisation in between, the MLP's first layer R reads
-        R Σ_s (x_s + O a_s + C relu(E(x_s + O a_s))): everything D wide is linear, so R, E and their
-        products with O and C are applied to the samples and the heads directly.
+        With one block, the MLP's first layer R reads R Σ_s (x_s + O a_s + C relu(E(x_s + O a_s))): everything
+        D wide is linear, so R, E and their products with O and C are applied to the samples and the heads
+        directly. A LayerNorm before E is no hindrance: the tokens' variances are quadratic in the heads.
         """
         block: Block = self.blocks[0]  # type: ignore[assignment]
-        weight = torch.cat([block.qkv.weight, block.expand.weight, self.read.weight])
-        sizes = [len(block.qkv.weight), len(block.expand.weight), len(self.read.weight)]
-        projected = F.linear(x, weight)  # (B, T, 3·h·d + ff + mlp)
-        qkv_bias = block.qkv.bias
-        expand_bias = F.linear(block.out.bias, block.expand.weight, block.expand.bias)
-        read_bias = F.linear(block.out.bias + block.contract.bias, self.read.weight)
-        fixed = torch.cat([qkv_bias, expand_bias, read_bias])  # a token's part that no sample changes
-        if self.places is not None:
-            fixed = fixed + F.linear(self.places[:samples], weight)  # (M, ...)
-        windows = Windows.apply(projected, samples) + fixed  # (B, W, M, ...)
-        expand_out = block.expand.weight @ block.out.weight  # (ff, h·d)
-        read_out = self.read.weight @ block.out.weight  # (mlp, h·d)
+        out, expand = block.out.weight, block.expand.weight  # (D, h·d), (ff, D)
+        read_out = self.read.weight @ out  # (mlp, h·d)
         read_contract = self.read.weight @ block.contract.weight  # (mlp, ff)
+        sizes = [len(block.qkv.weight), len(expand), len(self.read.weight)]
+        norm = block.norm2 if isinstance(block.norm2, nn.LayerNorm) else None
+        if norm is None:
+            windows = self._projected(block, x, samples)
+            expand_out = expand @ out  # (ff, h·d)
+        else:
+            windows = self._normalised(block, norm, x, samples)
+            sizes += [1, out.shape[1]]
+            centred = out - out.mean(0)
+            expand_out = expand * norm.weight @ centred
+            square, bias = centred.t() @ centred / len(out), F.linear(norm.bias, expand, block.expand.bias)
 
         def pool(start: int, stop: int, lengths: range) -> Tensor:
             chosen = windows[:, start:stop]
-            qkv, units, direct = chosen.flatten(0, 1).split(sizes, dim=-1)
+            qkv, units, direct, *more = chosen.flatten(0, 1).split(sizes, dim=-1)
             q, k, v = split_heads(qkv, block.heads)
-            heads, fired = map(block.dropout, pool_prefixes(q, k, v, units, expand_out, lengths))
+            spread = Spread(more[0], more[1], square, bias) if norm else None
+            pooled = pool_prefixes(q, k, v, units, expand_out, lengths, spread)
+            heads, fired = map(block.dropout, pooled)
             counts = torch.tensor(list(lengths), device=x.device)
             summed = direct.cumsum(1)[:, counts - 1]  # (R, lengths, mlp)
             summed = summed + F.linear(heads, read_out) + F.linear(fired, read_contract)
@@ -257,6 +233,41 @@ class Tandemformer(WindowIntegrator):
             return (summed + self.read.bias).view(*chosen.shape[:2], len(lengths), -1)
 
         return pool
+
+    def _projected(self, block: Block, x: Tensor, samples: int) -> Tensor:
+        """Return what a token itself gives to queries, keys and values, units and MLP: (B, W, M, ...)."""
+        weight = torch.cat([block.qkv.weight, block.expand.weight, self.read.weight])
+        projected = F.linear(x, weight)  # (B, T, 3·h·d + ff + mlp)
+        expand_bias = F.linear(block.out.bias, block.expand.weight, block.expand.bias)
+        fixed = torch.cat([block.qkv.bias, expand_bias, self._read_bias(block)])  # what no sample changes
+        if self.places is not None:
+            fixed = fixed + F.linear(self.places[:samples], weight)  # (M, ...)
+        return Windows.apply(projected, samples) + fixed
+
+    def _normalised(self, block: Block, norm: nn.LayerNorm, x: Tensor, samples: int) -> Tensor:
+        """As `_projected`, where `norm` comes before the units; then |Cy|² / D + ε and 2 Oᵀ C y / D.
+
+        These two are what `Spread` needs of the token itself, y.
+        """
+        tokens = x if self.places is None else self._windows(x, samples)
+        centred = tokens + block.out.bias
+        centred = centred - centred.mean(-1, keepdim=True)
+        features = x.shape[2]
+        projected = torch.cat(
+            [
+                block.qkv(block.norm1(tokens)),
+                F.linear(centred, block.expand.weight * norm.weight),
+                F.linear(tokens, self.read.weight, self._read_bias(block)),
+                centred.square().mean(-1, keepdim=True) + norm.eps,
+                centred @ block.out.weight * (2 / features),
+            ],
+            dim=-1,
+        )
+        return projected if self.places is not None else Windows.apply(projected, samples)
+
+    def _read_bias(self, block: Block) -> Tensor:
+        """Return what the MLP's first layer gets from the block's biases for every token."""
+        return F.linear(block.out.bias + block.contract.bias, self.read.weight)
 
 
 def _places(positions: str, length: int, features: int) -> Tensor | None:
