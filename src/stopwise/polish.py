@@ -30,7 +30,7 @@ from stopwise.recipe import Examples, Recipe
 # From strong to weak; each starts from the optimum before it.
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 0.0)
 PASSES = 40  # over the data, at most, for one ridge
-TOLERANCE = 1e-7  # relative gain of the loss below which the optimum is reached
+TOLERANCE = 1e-6  # relative gain of the loss below which the optimum is reached: single precision is near
 
 
 def polish(
@@ -243,7 +243,7 @@ class _Path:
     problem, data
         The loss, and the series to fit.
     curvature
-        (p, p) of the loss, which gives the coordinates in which it is round.
+        (p, p) of the loss, which with the ridge gives the coordinates in which it is round.
     start
         (p, K) parameters to start from.
     left_out
@@ -254,26 +254,28 @@ class _Path:
         self, problem: _Problem, data: Examples, curvature: np.ndarray, start: np.ndarray, left_out: int
     ) -> None:
         self.problem, self.data, self.left_out = problem, data, left_out
-        self.root = cholesky(curvature[left_out:, left_out:])  # (f, f), upper triangular
-        self.u = self.root @ start[left_out:]  # (f, K)
-        self.penalised = np.ones((len(self.root), 1))
+        self.curvature = curvature[left_out:, left_out:]  # (f, f)
+        self.fitted = start[left_out:]  # (f, K)
+        self.penalised = np.ones((len(self.fitted), 1))
         self.penalised[-1] = 0  # the bias is free of it
 
     def optimum(self, ridge: float) -> np.ndarray:
         """Return the parameters (p, K) of least loss with this ridge."""
-        shape = self.u.shape
+        shape = self.fitted.shape
+        root = cholesky(self.curvature + ridge * np.diag(self.penalised[:, 0]))  # upper triangular
 
         def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            fitted = solve_triangular(self.root, flat.reshape(shape))
+            fitted = solve_triangular(root, flat.reshape(shape))
             loss, gradient = self.problem.loss(fitted, self.data)
             loss += 0.5 * ridge * float((self.penalised * fitted**2).sum())
             gradient = gradient + ridge * self.penalised * fitted
-            return loss, solve_triangular(self.root, gradient, trans="T").ravel()
+            return loss, solve_triangular(root, gradient, trans="T").ravel()
 
         options = {"maxfun": PASSES, "ftol": TOLERANCE, "gtol": 0.0}
-        found = minimize(objective, self.u.ravel(), jac=True, method="L-BFGS-B", options=options)
-        self.u = np.asarray(found.x).reshape(shape)
-        return np.pad(solve_triangular(self.root, self.u), ((self.left_out, 0), (0, 0)))
+        begin = (root @ self.fitted).ravel()
+        found = minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
+        self.fitted = solve_triangular(root, np.asarray(found.x).reshape(shape))
+        return np.pad(self.fitted, ((self.left_out, 0), (0, 0)))
 
 
 @contextmanager
