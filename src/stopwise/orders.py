@@ -26,6 +26,7 @@ CLEARLY = 2.0
 MUCH = 0.1
 # The search is short: enough to tell the orders apart, not to reach the last digit.
 SEARCH_SERIES = 5000
+WATCHED_SERIES = 1000  # held out, seen after every epoch
 SEARCH_STEPS = 1000
 SEARCH_RIDGES = (1e-3, 1e-5)
 
@@ -72,13 +73,14 @@ def search(
     """
     part = train_set.sample(SEARCH_SERIES, recipe.seed)
     held = validation_set.sample(SEARCH_SERIES, recipe.seed)
+    watched = held.sample(WATCHED_SERIES, recipe.seed)
     steps, whole = (-(-len(data) // recipe.batch_size) for data in (part, train_set))
     wanted = min(SEARCH_STEPS, recipe.max_epochs * whole)
     short = replace(recipe, max_epochs=-(-wanted // steps), patience=None)
     losses = {}
     for order in tried:
         net = fresh(order)
-        train(net, part, held, short, progress=progress, title=f"trying order {order}")
+        train(net, part, watched, short, progress=progress, title=f"trying order {order}")
         if polished:
             polish(net, part, held, short, ridges=SEARCH_RIDGES, progress=progress)
         batches = scored(net, held.read, len(held), recipe.batch_size, recipe.device)

@@ -111,10 +111,15 @@ class Examples:
         return len(self.y) / (np.count_nonzero(counts) * counts[self.y])
 
     def sample(self, n: int, seed: int) -> Examples:
-        """Return at most n of the series, drawn at random."""
+        """Return at most n of the series, drawn at random: every class has its share, and one at least."""
         if n >= len(self):
             return self
-        rows = np.sort(np.random.default_rng([seed, n]).permutation(len(self))[:n])
+        shuffled = np.random.default_rng([seed, n]).permutation(len(self))
+        turns = np.empty(len(self))  # the first of each class come at 0, its last near 1
+        for one in np.unique(self.y):
+            own = shuffled[self.y[shuffled] == one]
+            turns[own] = np.arange(len(own)) / len(own)
+        rows = np.sort(shuffled[np.argsort(turns[shuffled], kind="stable")[:n]])
         return Examples(_Rows(self.read, rows), self.y[rows], self.classes)
 
 
