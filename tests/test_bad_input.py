@@ -130,12 +130,12 @@ def test_save_before_fit(tmp_path):
 
 
 def test_validation_data_with_unknown_labels():
-    with pytest.raises(ValueError, match=r"labels not in training: \[7\]"):
+    with pytest.raises(ValueError, match="`validation_data`: y has labels that were not in training: 7"):
         sw.EarlyClassifier(max_epochs=1).fit(X, Y, validation_data=(X[:2], [0, 7]))
 
 
 def test_validation_data_of_another_length():
-    with pytest.raises(ValueError, match=r"got y of shape \(3,\) for 2 series"):
+    with pytest.raises(ValueError, match=r"`validation_data`: y must have shape \(2,\).*got \(3,\)"):
         sw.EarlyClassifier(max_epochs=1).fit(X, Y, validation_data=(X[:2], [0, 1, 1]))
 
 

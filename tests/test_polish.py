@@ -7,9 +7,10 @@ from sklearn.linear_model import LogisticRegression
 
 import stopwise as sw
 from stopwise import nets
+from stopwise.examples import Examples
 from stopwise.llr import lsel
 from stopwise.polish import _Problem, polish, read_parameters, write_parameters
-from stopwise.recipe import Examples, Recipe
+from stopwise.recipe import Recipe
 from stopwise.series import Series
 
 

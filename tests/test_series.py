@@ -202,12 +202,12 @@ def test_moments_leave_out_what_is_missing(offset):
     np.testing.assert_allclose(deviation, moments_by_numpy(X)[1], rtol=1e-9)
 
 
-def test_constant_and_never_observed_channels_have_deviation_1():
+def test_constant_and_never_observed_channels_have_deviation_0():
     noise = numbers(50, 7)
     rounding = 1e6 + 0.0625 * (noise > 0)  # what float32 makes of a constant near 1e6
     X = np.stack(np.broadcast_arrays(0.1, 1e6 / 3, 0.0, np.nan, rounding, noise), axis=-1)
     mean, deviation = Series(X).moments(10_000, "mask", 0)
-    assert deviation[:5].tolist() == [1, 1, 1, 1, 1]
+    assert deviation[:5].tolist() == [0, 0, 0, 0, 0]
     np.testing.assert_allclose(mean[:5], [0.1, 1e6 / 3, 0, 0, 1e6], rtol=1e-6)
     assert deviation[5] == pytest.approx(noise.std(), rel=1e-6)
 

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from stopwise import snapshot, storage, training
+from stopwise.examples import Examples
 from stopwise.nets import Evidence, Integrator, build
-from stopwise.recipe import RECIPE_FIELDS, Examples, Recipe
+from stopwise.recipe import RECIPE_FIELDS, Recipe
 from stopwise.series import Series
 from stopwise.storage import StorageError
 from stopwise.training import train

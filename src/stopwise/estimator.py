@@ -12,30 +12,29 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stopwise import orders, rules
+from stopwise import orders, rules, scaling
 from stopwise.checkpoint import CheckpointError, load_model, save_model
 from stopwise.datasets import hold_out
 from stopwise.decision import Decisions
 from stopwise.description import described, parameters, restore
+from stopwise.examples import Examples, SeriesReader
 from stopwise.fingerprints import Fingerprints
+from stopwise.labels import known_indices, learn_classes
 from stopwise.nets import Integrator, build
 from stopwise.nets.steps import make_step
 from stopwise.polish import polish
-from stopwise.recipe import RECIPE_FIELDS, Examples, Recipe
+from stopwise.recipe import RECIPE_FIELDS, Recipe
 from stopwise.rules import SPRT, Calibrated, FiniteHorizon, Rule
 from stopwise.rules.arrays import check_prior
 from stopwise.scoring import scored
-from stopwise.series import MISSING, Series, hold
+from stopwise.series import MISSING, Series
 from stopwise.stream import Engine, Stream
 from stopwise.streams import Streams
 from stopwise.training import train
 from stopwise.validation import check_choice, check_integer, check_real
 
-# Series looked at to standardise the channels: enough for two digits, quick on any data.
-MOMENT_SERIES = 2000
 # The paper's settings, where they are not the defaults: EarlyClassifier("tandemformer", **PAPER).
 PAPER: dict[str, Any] = {"order": None, "llre_ratio": 1.0, "polish": False}
 
@@ -75,7 +74,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Share of each class held out, at least one series, to choose the best epoch, the order and the
         ridge of the polish; 0 for none.
     standardize
-        Shift and scale each channel by its mean and deviation over the training data.
+        True: shift and scale each channel by its mean and deviation over the training data. "together": scale
+        all channels by one deviation, so that small ones stay small; right for principal components and
+        whatever else tells by its size how much it matters. False: take the samples as they are.
     missing
         "error": NaN is an error. "mask": NaN means not observed; the last seen value is held and a channel
         per channel tells the network what was observed.
@@ -138,7 +139,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         polish: bool = True,
         dropout: float = 0.0,
         validation_fraction: float = 0.1,
-        standardize: bool = True,
+        standardize: bool | str = True,
         missing: str = "error",
         model_params: dict[str, Any] | None = None,
         device: str = "cpu",
@@ -200,16 +201,14 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         recipe = Recipe(**{name: getattr(self, name) for name in RECIPE_FIELDS})
         self._check_parameters()
         series = self._series(X, fitting=True)
-        indices = self._labels(y, len(series))
+        self.classes_, indices = learn_classes(y, len(series))
         self._check_order(series.steps)
-        parts = self._split(series, indices, validation_data)
-        mean, deviation = np.zeros(series.channels), np.ones(series.channels)
-        if self.standardize or self.missing == "mask":
-            mean, deviation = series[parts[0]].moments(MOMENT_SERIES, self.missing, self.seed)
-        self._moments, self._fill = (mean, deviation), mean.astype(np.float32)
         self.n_steps_, self.n_channels_ = series.steps, series.channels
-        train_set = self._examples(series, indices, parts[0])
-        validation_set = self._validation(series, indices, parts[1], validation_data)
+        learnt, held = self._parts(series, indices, validation_data)
+        self._moments = scaling.moments(learnt[0], self.standardize, self.missing, self.seed)
+        self._fill = self._moments[0].astype(np.float32)
+        train_set = self._examples(*learnt)
+        validation_set = None if held is None else self._examples(*held)
         self.order_, self.order_search_ = self._choose_order(train_set, validation_set, recipe)
         path = None if checkpoint is None else Path(checkpoint)
         self.net_ = self._fresh(self.order_)
@@ -228,7 +227,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             else None
         )
         self.rule_ = SPRT(error_rate=0.05) if self.rule is None else self.rule
-        seen = [series] if validation_data is None else [series, self._fitted_series(validation_data[0])]
+        seen = [series] if validation_data is None or held is None else [series, held[0]]
         self._seen = Fingerprints.of(seen, self.missing, self.seed)
         return self
 
@@ -307,7 +306,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         0.95
         """
         series = self._fitted_series(X)
-        indices = self._known_labels("y", y, len(series))
+        indices = known_indices("`y`", y, len(series), self.classes_)
         self._refuse_seen(series)
         if cost is not None:
             if not (error_rate is accuracy_gap is mean_time is None):
@@ -317,7 +316,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         asked = {"error_rate": error_rate, "accuracy_gap": accuracy_gap}
         for name, rate in asked.items():
             if isinstance(rate, Mapping):
-                places = self._known_labels(name, list(rate), len(rate))
+                places = known_indices(f"`{name}`", list(rate), len(rate), self.classes_)
                 asked[name] = dict(zip(places.tolist(), rate.values()))
         self.rule_ = rules.calibrate(
             self.scores(series),
@@ -401,6 +400,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_choice("missing", self.missing, MISSING)
+        scaling.check_standardize(self.standardize)
         check_real("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
         check_real("dropout", self.dropout, 0, 1, open_high=True)
         check_integer("seed", self.seed, 0)
@@ -431,37 +431,6 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
                 f"(shape {series.shape}: series, steps, channels)."
             )
         return series
-
-    def _labels(self, y: Any, n: int) -> np.ndarray:
-        """Return class indices (n,); sets `classes_`."""
-        if y is None:
-            raise ValueError(
-                "`y` is None: EarlyClassifier requires y to be passed, but the target y is None."
-            )
-        labels = column_or_1d(y, warn=True)
-        if len(labels) != n:
-            raise ValueError(f"`y` must have one label per series: {n}; got {len(labels)}.")
-        check_classification_targets(labels)
-        self.classes_, indices = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"`y` must hold at least 2 classes; got 1 class ({self.classes_[0]!r}). "
-                "There is nothing to tell apart."
-            )
-        return indices.astype(np.int64)
-
-    def _known_labels(self, name: str, labels: Any, n: int) -> np.ndarray:
-        """Return class indices (n,) of labels that must be among those of the training."""
-        labels = np.asarray(labels)
-        if labels.shape != (n,):
-            raise ValueError(f"`{name}` must have shape ({n},), one label per series; got {labels.shape}.")
-        unknown = [label for label in np.unique(labels).tolist() if label not in self.classes_.tolist()]
-        if unknown:
-            raise ValueError(
-                f"`{name}` has labels that were not in training: {', '.join(map(repr, unknown[:5]))}; known "
-                f"are {', '.join(map(repr, self.classes_.tolist()[:10]))}."
-            )
-        return np.searchsorted(self.classes_, labels)
 
     def _refuse_seen(self, series: Series) -> None:
         seen = self._seen.matches(series, self.missing)
@@ -506,34 +475,21 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             progress=self.progress,
         )
 
-    def _split(
+    def _parts(
         self, series: Series, indices: np.ndarray, validation_data: tuple[Any, Any] | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows to train on and the rows held out, the same share of every class."""
-        if validation_data is not None or self.validation_fraction == 0:
-            return np.arange(len(series)), np.arange(0)
-        if np.bincount(indices).max() == 1:  # no class has a series to spare
-            return np.arange(len(series)), np.arange(0)
-        return hold_out(indices, fraction=self.validation_fraction, seed=self.seed)
+    ) -> tuple[tuple[Series, np.ndarray], tuple[Series, np.ndarray] | None]:
+        """Return series and class indices to learn from, and those to validate on, if there are any."""
+        if validation_data is not None:
+            other = self._fitted_series(validation_data[0])
+            known = known_indices("`validation_data`: y", validation_data[1], len(other), self.classes_)
+            return (series, indices), (other, known)
+        if self.validation_fraction == 0 or np.bincount(indices).max() == 1:  # no class has one to spare
+            return (series, indices), None
+        rows, held = hold_out(indices, fraction=self.validation_fraction, seed=self.seed)
+        return (series[rows], indices[rows]), (series[held], indices[held])
 
-    def _validation(
-        self, series: Series, indices: np.ndarray, rows: np.ndarray, given: tuple[Any, Any] | None
-    ) -> Examples | None:
-        if given is None:
-            return self._examples(series, indices, rows) if len(rows) else None
-        X, y = given
-        other = self._fitted_series(X)
-        labels = np.asarray(y)
-        unknown = np.setdiff1d(labels, self.classes_)
-        if len(unknown) or labels.shape != (len(other),):
-            raise ValueError(
-                "`validation_data` must be (X, y) with one known label per series; got y of shape "
-                f"{labels.shape} for {len(other)} series, labels not in training: {unknown[:5].tolist()}."
-            )
-        return self._examples(other, np.searchsorted(self.classes_, labels), np.arange(len(other)))
-
-    def _examples(self, series: Series, indices: np.ndarray, rows: np.ndarray) -> Examples:
-        return Examples(_Reader(series, rows, self.missing, self._fill), indices[rows], len(self.classes_))
+    def _examples(self, series: Series, indices: np.ndarray) -> Examples:
+        return Examples(SeriesReader(series, self.missing, self._fill), indices, len(self.classes_))
 
     def _build(self, order: int) -> Integrator:
         params = dict(self.model_params or {})
@@ -563,19 +519,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         return net
 
     def _scored(self, series: Series) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        read = _Reader(series, np.arange(len(series)), self.missing, self._fill)
+        read = SeriesReader(series, self.missing, self._fill)
         return scored(self.net_, read, len(series), self.batch_size, self.device)
-
-
-class _Reader:
-    """Read rows of a subset as the network takes them; picklable, so that processes can share it."""
-
-    def __init__(self, series: Series, rows: np.ndarray, missing: str, fill: np.ndarray) -> None:
-        self.series, self.rows, self.missing, self.fill = series, rows, missing, fill
-
-    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        x, lengths = self.series.batch(self.rows[rows], self.missing)
-        return (hold(x, self.fill) if self.missing == "mask" else x), lengths
 
 
 def load(path: str | Path, *, model: Callable[..., Integrator] | None = None) -> EarlyClassifier:

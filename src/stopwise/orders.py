@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from stopwise.examples import Examples
 from stopwise.nets import Integrator
 from stopwise.polish import polish
-from stopwise.recipe import Examples, Recipe
+from stopwise.recipe import Recipe
 from stopwise.scoring import scored
 from stopwise.training import train
 

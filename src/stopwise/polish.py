@@ -22,15 +22,19 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 from torch import Tensor, nn
 
+from stopwise.examples import Examples
 from stopwise.llr import LOSSES, inside_steps, inside_windows, multiplet_cross_entropy
 from stopwise.nets import Integrator
 from stopwise.progress import Reporter
-from stopwise.recipe import Examples, Recipe
+from stopwise.recipe import Recipe
 
 # From strong to weak; each starts from the optimum before it.
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 0.0)
 PASSES = 40  # over the data, at most, for one ridge
-TOLERANCE = 1e-6  # relative gain of the loss below which the optimum is reached: single precision is near
+TOLERANCE = 1e-7  # relative gain of the loss below which the optimum is reached
+# Steps tried on one line: good ones are found by then, and at the optimum of a loss in single precision there
+# are none to find.
+LINE_STEPS = 6
 
 
 def polish(
@@ -271,7 +275,7 @@ class _Path:
             gradient = gradient + ridge * self.penalised * fitted
             return loss, solve_triangular(root, gradient, trans="T").ravel()
 
-        options = {"maxfun": PASSES, "ftol": TOLERANCE, "gtol": 0.0}
+        options = {"maxfun": PASSES, "ftol": TOLERANCE, "gtol": 0.0, "maxls": LINE_STEPS}
         begin = (root @ self.fitted).ravel()
         found = minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
         self.fitted = solve_triangular(root, np.asarray(found.x).reshape(shape))

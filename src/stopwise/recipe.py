@@ -1,12 +1,10 @@
-"""What a training run is made of: how to train, and on what."""
+"""How to train: what a training run is made of beside its data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
 import torch
 
 from stopwise.llr import LOSSES
@@ -14,9 +12,6 @@ from stopwise.validation import check_choice, check_integer, check_real
 
 OPTIMIZERS = ("adam", "rmsprop")
 SCHEDULES = ("constant", "cosine")
-
-# rows → x (B, T, D) and lengths (B,)
-Reader = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -92,46 +87,6 @@ class Recipe:
         keep("seed", check_integer("seed", self.seed, 0))
         keep("device", _check_device(self.device))
         keep("devices", check_integer("devices", self.devices, 1))
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Labelled series, read in batches: `read(rows)` gives x (B, T, D) and lengths (B,) of rows (B,)."""
-
-    read: Reader
-    y: np.ndarray
-    classes: int
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def weights(self) -> np.ndarray:
-        """Return weights (n,) with mean 1 that give every class present the same share."""
-        counts = np.bincount(self.y, minlength=self.classes)
-        return len(self.y) / (np.count_nonzero(counts) * counts[self.y])
-
-    def sample(self, n: int, seed: int) -> Examples:
-        """Return at most n of the series, drawn at random: every class has its share, and one at least."""
-        if n >= len(self):
-            return self
-        shuffled = np.random.default_rng([seed, n]).permutation(len(self))
-        turns = np.empty(len(self))  # the first of each class come at 0, its last near 1
-        for one in np.unique(self.y):
-            own = shuffled[self.y[shuffled] == one]
-            turns[own] = np.arange(len(own)) / len(own)
-        rows = np.sort(shuffled[np.argsort(turns[shuffled], kind="stable")[:n]])
-        return Examples(_Rows(self.read, rows), self.y[rows], self.classes)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Read some rows of what another reads; picklable, so that processes can share it."""
-
-    read: Reader
-    rows: np.ndarray
-
-    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.read(self.rows[rows])
 
 
 def _check_device(device: Any) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
+from stopwise.examples import Reader
 from stopwise.nets import Integrator
-from stopwise.recipe import Reader
 
 
 def scored(

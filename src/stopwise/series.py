@@ -123,7 +123,7 @@ class Series:
     def moments(self, most: int, missing: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation (D,) of each channel over at most `most` series.
 
-        A constant channel has deviation 1; missing values and steps past the end count nowhere.
+        A constant channel has deviation 0; missing values and steps past the end count nowhere.
         """
         rows = np.arange(len(self))
         if len(rows) > most:
@@ -140,7 +140,7 @@ class Series:
             count += new
         deviation = np.sqrt(squares / np.maximum(count, 1))
         tiny = 1e-7 * np.maximum(np.abs(mean), 1e-30)
-        return mean, np.where(deviation > tiny, deviation, 1.0)
+        return mean, np.where(deviation > tiny, deviation, 0.0)
 
 
 class _Mapped:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from stopwise import storage
-from stopwise.recipe import Examples, Recipe
+from stopwise.examples import Examples
+from stopwise.recipe import Recipe
 
 
 class Snapshot(NamedTuple):

@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from stopwise import snapshot
+from stopwise.examples import Examples
 from stopwise.llr import LOSSES, multiplet_cross_entropy
 from stopwise.nets import Integrator
 from stopwise.progress import Reporter
-from stopwise.recipe import Examples, Recipe
+from stopwise.recipe import Recipe
 from stopwise.storage import StorageError
 
 

@@ -11,6 +11,9 @@ import typer
 
 from stopwise.cli.common import AsJson, Data, app, console, read_labelled
 from stopwise.cli.params import read_params
+from stopwise.validation import check_choice
+
+SCALINGS: dict[str, bool | str] = {"each": True, "together": "together", "none": False}
 
 
 @app.command()
@@ -42,6 +45,9 @@ def train(
     ] = True,
     dropout: Annotated[float, typer.Option(help="Dropout in the network.")] = 0.0,
     validation_fraction: Annotated[float, typer.Option(help="Share held out to choose the epoch.")] = 0.1,
+    standardize: Annotated[
+        str, typer.Option(help="Scale the channels: each by itself, all together, or none.")
+    ] = "each",
     missing: Annotated[str, typer.Option(help="error, or mask: NaN means not observed.")] = "error",
     device: Annotated[str, typer.Option(help="A torch device.")] = "cpu",
     devices: Annotated[int, typer.Option(help="How many devices train together.")] = 1,
@@ -77,6 +83,7 @@ def train(
         "polish": polish,
         "dropout": dropout,
         "validation_fraction": validation_fraction,
+        "standardize": SCALINGS[check_choice("--standardize", standardize, SCALINGS)],
         "missing": missing,
         "device": device,
         "devices": devices,

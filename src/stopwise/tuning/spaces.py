@@ -16,7 +16,8 @@ from stopwise.validation import check_choice, check_integer
 
 Space = dict[str, list[Any] | tuple[Any, Any]]
 
-# As published for the real sets, but for the LLRe ratio, which began at 0.4 there; the polish is ours.
+# As published for the real sets, but for the LLRe ratio, which began at 0.4 there; the polish and the scaling
+# of the channels are ours.
 TRAINING: Space = {
     "learning_rate": [1e-4, 1e-3, 1e-2],
     "weight_decay": [0.0, 1e-5, 1e-4, 1e-3],
@@ -24,6 +25,7 @@ TRAINING: Space = {
     "optimizer": ["adam", "rmsprop"],
     "llre_ratio": (0.0, 1.0),
     "polish": [True, False],
+    "standardize": [True, "together"],
 }
 TANDEMFORMER: Space = {
     "blocks": (1, 2),

@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import stopwise as sw
 from stopwise import cli
@@ -22,15 +21,13 @@ def folder(tmp_path_factory):
     return path
 
 
-def run(*arguments):
-    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return " ".join(result.output.split())
+@pytest.fixture(scope="session")
+def run(run):
+    """What the tables wrap is joined again."""
+    return lambda *arguments: " ".join(run(*arguments).split())
 
 
-def test_calibrate_writes_the_model_and_says_what_is_promised(folder):
+def test_calibrate_writes_the_model_and_says_what_is_promised(run, folder):
     told = run("calibrate", folder / "model", folder / "held.npz", "--error-rate", 0.05, "-o", folder / "new")
     assert "With confidence 95 %, at most 5 % of new series are decided wrongly (calibrated on 800" in told
     held = sw.datasets.read(folder / "held.npz")
@@ -39,7 +36,7 @@ def test_calibrate_writes_the_model_and_says_what_is_promised(folder):
     assert sw.load(folder / "model").rule_ == sw.SPRT(error_rate=0.05)
 
 
-def test_in_place_and_in_json(folder):
+def test_in_place_and_in_json(run, folder):
     sw.load(folder / "model").save(folder / "mine")
     told = json.loads(run("calibrate", folder / "mine", folder / "held.npz", "--mean-time", 2, "--json"))
     rule = sw.load(folder / "mine").rule_
@@ -47,7 +44,7 @@ def test_in_place_and_in_json(folder):
     assert told["words"] == str(rule.guarantee)
 
 
-def test_a_cost_gives_the_cheapest_rule_for_a_deadline(folder):
+def test_a_cost_gives_the_cheapest_rule_for_a_deadline(run, folder):
     told = run("calibrate", folder / "model", folder / "held.npz", "--cost", 0.01, "-o", folder / "cheap")
     assert "for a deadline of 8 samples, a sample costing 0.01 and a mistake 1" in told
     assert isinstance(sw.load(folder / "cheap").rule_, sw.FiniteHorizon)
@@ -64,7 +61,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("options", "promised", "observed"), CASES)
-def test_evaluate_sets_promise_and_observation_side_by_side(folder, options, promised, observed):
+def test_evaluate_sets_promise_and_observation_side_by_side(run, folder, options, promised, observed):
     told = run("calibrate", folder / "model", folder / "held.npz", *options, "-o", folder / "other")
     assert promised.replace("right at", "rightly at") in told
     told = run("evaluate", folder / "other", folder / "test.npz")

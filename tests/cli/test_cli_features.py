@@ -6,9 +6,6 @@ import sys
 import av
 import numpy as np
 import pytest
-from typer.testing import CliRunner
-
-from stopwise import cli
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +24,7 @@ def videos(tmp_path_factory):
     return folder
 
 
-def run(*arguments, code=0):
-    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result.output
-
-
-def test_from_videos_to_a_judged_classifier(videos, tmp_path):
+def test_from_videos_to_a_judged_classifier(run, videos, tmp_path):
     said = run("features", videos, "--backbone", "small", "--size", 16, "--frames", 5, "-o", tmp_path / "f")
     assert "the weights of small are random, and so are the features" in " ".join(said.split())
     assert json.loads((tmp_path / "f" / "features.json").read_text())["settings"]["trained"] is False
@@ -47,7 +36,7 @@ def test_from_videos_to_a_judged_classifier(videos, tmp_path):
     assert judged["rules"][0]["error"] == 0
 
 
-def test_fit_says_nothing_of_random_weights(videos, tmp_path):
+def test_fit_says_nothing_of_random_weights(run, videos, tmp_path):
     common = ["features", videos, "--backbone", "small", "--size", 16, "--frames", 3]
     said = run(*common, "--fit", "--epochs", 1, "-o", tmp_path / "f")
     assert "random" not in said
@@ -59,7 +48,7 @@ def test_fit_says_nothing_of_random_weights(videos, tmp_path):
     assert report["parts"]["test"]["videos"] == 4
 
 
-def test_skipped_videos_are_listed(videos, tmp_path):
+def test_skipped_videos_are_listed(run, videos, tmp_path):
     for label in ("dark", "light"):
         (tmp_path / "w" / label).mkdir(parents=True)
         for path in (videos / label).iterdir():
@@ -69,14 +58,14 @@ def test_skipped_videos_are_listed(videos, tmp_path):
     assert "Skipped: dark/[x].mp4: the file is empty" in said
 
 
-def test_a_wrong_folder_is_told(tmp_path):
+def test_a_wrong_folder_is_told(run, tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"`videos` must be a folder of videos; there is none at .*none"
     ):
         run("features", tmp_path / "none", "-o", tmp_path / "f")
 
 
-def test_without_pyav_the_extra_is_named(videos, tmp_path, monkeypatch):
+def test_without_pyav_the_extra_is_named(run, videos, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(ImportError, match=r"reading videos needs PyAV: pip install 'stopwise\[video\]'"):
         run("features", videos, "--backbone", "small", "-o", tmp_path / "f")

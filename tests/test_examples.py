@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stopwise.recipe import Examples
+from stopwise.examples import Examples
 
 
 def read(rows):

@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import stopwise as sw
 from stopwise import cli
@@ -22,15 +21,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def run(*arguments):
-    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def test_the_best_settings_go_straight_into_train(folder):
+def test_the_best_settings_go_straight_into_train(run, folder):
     told = run("tune", folder / "data.npz", *QUICK, "-o", folder / "best.json")
     assert "2 trials complete, 0 cut short, 0 diverged." in told
     assert "the default settings have 0." in told
@@ -48,7 +39,7 @@ def test_the_best_settings_go_straight_into_train(folder):
     assert {name: changed[name] for name in best} == best | {"max_epochs": 1, "order": None}
 
 
-def test_json_tells_every_trial_and_a_storage_goes_on(folder):
+def test_json_tells_every_trial_and_a_storage_goes_on(run, folder):
     options = (
         "--storage",
         f"sqlite:///{folder / 's.db'}",
@@ -68,7 +59,7 @@ def test_json_tells_every_trial_and_a_storage_goes_on(folder):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_an_interrupted_search_keeps_what_is_done(folder, kept, monkeypatch, capsys):
+def test_an_interrupted_search_keeps_what_is_done(run, folder, kept, monkeypatch, capsys):
     out, calls, judge = folder / f"kept{kept}.json", [], search._Search._judge
 
     def press_control_c(self, clf):

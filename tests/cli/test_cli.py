@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import stopwise as sw
 from stopwise import cli
@@ -25,31 +24,29 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def model(folder):
+def model(run, folder):
     run("train", folder / "train.npz", "-o", folder / "model", "--order", 0, "--learning-rate", 0.03)
     return folder / "model"
 
 
-def run(*arguments, code=0):
-    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result.output
-
-
-def test_train_says_what_comes_next(folder):
+def test_train_says_what_comes_next(run, folder):
     told = run("train", folder / "train.csv", "-o", folder / "other", "--order", 0, "--max-epochs", 2)
     assert "Trained on 200 series of 2 classes: order 0, 2 epochs" in told
     assert "stopwise evaluate" in told
 
 
-def test_train_takes_npy_pairs_and_json(folder):
+def test_train_takes_npy_pairs_and_json(run, folder):
     told = run("train", folder / "train_X.npy", "-o", folder / "third", "--max-epochs", 1, "--json")
     assert json.loads(told)["classes"] == [0, 1]
 
 
-def test_evaluate_prints_a_table(folder, model):
+@pytest.mark.parametrize(("word", "setting"), [("each", True), ("together", "together"), ("none", False)])
+def test_train_scales_as_told(run, folder, tmp_path, word, setting):
+    run("train", folder / "train.npz", "-o", tmp_path, "--order", 0, "--max-epochs", 1, "--standardize", word)
+    assert sw.load(tmp_path).standardize == setting
+
+
+def test_evaluate_prints_a_table(run, folder, model):
     told = run("evaluate", model, folder / "test.npz", "--threshold", 4, "--picture", folder / "sat")
     assert "SPRT(error_rate=0.05)" in told
     assert "SPRT(threshold=4.0)" in told
@@ -57,7 +54,7 @@ def test_evaluate_prints_a_table(folder, model):
     assert (folder / "sat.png").stat().st_size > 10_000
 
 
-def test_evaluate_in_json_equals_the_library(folder, model):
+def test_evaluate_in_json_equals_the_library(run, folder, model):
     told = json.loads(run("evaluate", model, folder / "test.csv", "--json"))
     clf = sw.load(model)
     data = sw.datasets.read(folder / "test.csv")
@@ -67,7 +64,7 @@ def test_evaluate_in_json_equals_the_library(folder, model):
     assert told["rules"][0]["accuracy"] == pytest.approx((d.labels == data.y).mean())
 
 
-def test_a_killed_training_goes_on_from_its_checkpoint(folder):
+def test_a_killed_training_goes_on_from_its_checkpoint(run, folder):
     options = ("train", folder / "train.npz", "--checkpoint", folder / "state", "--max-epochs", 2, "-o")
     run(*options, folder / "first")
     run(*options, folder / "second")
@@ -84,6 +81,7 @@ def test_a_killed_training_goes_on_from_its_checkpoint(folder):
         (("train", "{folder}/train.npz", "-o", "m", "--model", "lstn"), "Did you mean 'lstm'"),
         (("train", "{folder}/train.npz", "-o", "m", "--order", "9"), "`order` must be in [0, T−1]"),
         (("train", "{folder}/train.npz", "-o", "m", "--error-rate", "2"), "error_rate"),
+        (("train", "{folder}/train.npz", "-o", "m", "--standardize", "togther"), "Did you mean 'together'"),
         (("train", "{folder}/nolabel.npz", "-o", "m"), "has no labels"),
         (("evaluate", "{folder}/model", "{folder}/train_X.npy"), "labels the model does not know: 0, 1"),
     ],
@@ -107,12 +105,12 @@ def test_the_installed_command_ends_with_code_2_and_no_traceback(folder):
     assert result.stderr == "stopwise: nothing.npz does not exist.\n"
 
 
-def test_help_names_the_commands():
+def test_help_names_the_commands(run):
     told = run("--help")
     assert all(command in told for command in ("demo", "train", "evaluate"))
 
 
-def test_demo_prints_its_table_and_draws(monkeypatch, tmp_path):
+def test_demo_prints_its_table_and_draws(run, monkeypatch, tmp_path):
     monkeypatch.setattr(demo, "TRAIN", 60)
     monkeypatch.setattr(demo, "TEST", 40)
     monkeypatch.setattr(demo, "EPOCHS", 1)
