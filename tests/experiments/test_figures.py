@@ -55,6 +55,26 @@ def check_table(folder):
     assert cell["runs"] == 2
 
 
+@pytest.mark.parametrize(("figure", "one", "other"), [("main", "a1", "a2"), ("precision", "ar1", "ar2")])
+def test_one_world_alone_leaves_the_others_in_the_table(figure, one, other, tiny, tmp_path):
+    (tmp_path / f"{figure}-quick.json").write_text(json.dumps({other: "as it was"}))
+    command = ["reproduce", figure, "--world", one, "--out", str(tmp_path), "--workers", "1"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    table = json.loads((tmp_path / f"{figure}-quick.json").read_text())
+    assert table[other] == "as it was"
+    assert set(table) == {one, other}
+
+
+def test_a_world_that_is_not_there_is_told(tiny, tmp_path):
+    for figure in ("main", "precision"):
+        command = ["reproduce", figure, "--world", "a3", "--out", str(tmp_path)]
+        assert "`--world` must be one of" in str(CliRunner().invoke(app, command).exception)
+    refused = CliRunner().invoke(app, ["reproduce", "fig2", "--world", "a2"])
+    assert refused.exit_code == 2
+    assert "main and precision alone" in refused.output
+
+
 def test_an_unknown_figure_or_preset_is_told():
     assert "'fig1'" in str(CliRunner().invoke(app, ["reproduce", "fig9"]).exception)
     assert "'quick'" in str(CliRunner().invoke(app, ["reproduce", "fig1", "--preset", "big"]).exception)

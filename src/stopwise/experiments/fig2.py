@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from stopwise import plots
-from stopwise.aside import written_aside
 from stopwise.experiments.conditions import CONDITIONS, MAIN, WEIGHT_DECAYS, compare, name_of, values, worlds
 from stopwise.experiments.limits import limits
 from stopwise.experiments.models import BASELINES, MODELS, PROPOSED
 from stopwise.experiments.presets import Preset, preset
 from stopwise.experiments.statistics import SIGNIFICANT, mean_and_sem, p_of_beating
 from stopwise.experiments.sweep import Result
+from stopwise.experiments.tables import write_table
 
 # panel → condition → model → errors of the runs
 Panels = dict[str, dict[str, dict[str, list[float]]]]
@@ -123,8 +122,7 @@ def _write(path: Path, cells: Mapping[str, Panels], tests: Any, least: Mapping[s
         }
         for world, panels in cells.items()
     }
-    with written_aside(path) as [aside]:
-        aside.write_text(json.dumps(table, indent=1) + "\n")
+    write_table(path, table)
 
 
 def _told(runs: list[float], p: float | None) -> dict[str, Any]:

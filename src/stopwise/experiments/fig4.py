@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from stopwise import plots
-from stopwise.aside import written_aside
 from stopwise.experiments.models import Settings
 from stopwise.experiments.peers import PEERS, run_peer
 from stopwise.experiments.real import plan
 from stopwise.experiments.real_runs import run, search
 from stopwise.experiments.statistics import mean_and_sem, p_of_beating
 from stopwise.experiments.sweep import Job, Result, sweep
+from stopwise.experiments.tables import write_table
 from stopwise.validation import check_choice
 
 BASELINES: dict[str, Settings] = {
@@ -108,8 +107,7 @@ def reproduce(
     results |= sweep(run_peer, peers, place, title=f"{data}: peers", workers=workers, progress=progress)
     told = _told(results)
     told["settings"] = {model: found[f"tune_{model}"]["best"] for model in MODELS}
-    with written_aside(folder / f"fig4-{data}-{name}.json") as [aside]:
-        aside.write_text(json.dumps(told, indent=1) + "\n")
+    write_table(folder / f"fig4-{data}-{name}.json", told)
     return [plots.save(_figure(data, told), folder / f"fig4-{data}-{name}")[0]]
 
 

@@ -6,17 +6,16 @@ measurement three times, and it counts each report as news. One believes too lit
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stopwise import plots
-from stopwise.aside import written_aside
 from stopwise.datasets import gaussian
 from stopwise.estimator import EarlyClassifier
 from stopwise.experiments.sweep import Job, sweep
+from stopwise.experiments.tables import write_table
 from stopwise.rules import SPRT, calibrate
 from stopwise.rules.hits import CANDIDATES, Trials, totals_by_candidate
 
@@ -53,8 +52,7 @@ def reproduce(
         model: {key: told[key] for key in told if key != "calibrated"} | {"broken": broken(told)}
         for model, told in results.items()
     }
-    with written_aside(folder / f"guarantees-{name}.json") as [aside]:
-        aside.write_text(json.dumps({"levels": LEVELS, **table}, indent=1) + "\n")
+    write_table(folder / f"guarantees-{name}.json", {"levels": LEVELS, **table})
     panels = {
         model: {"textbook threshold": told["textbook"], "calibrated, 95 % confidence": told["calibrated"]}
         for model, told in results.items()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from stopwise import plots
-from stopwise.aside import written_aside
 from stopwise.experiments.conditions import CONDITIONS, MAIN, compare, values, worlds
 from stopwise.experiments.limits import limits
 from stopwise.experiments.models import BASELINES, MODELS, PROPOSED
 from stopwise.experiments.presets import preset
 from stopwise.experiments.statistics import mean_and_sem, p_of_beating
+from stopwise.experiments.tables import write_table
+from stopwise.validation import check_choice
 
 TITLES = {"a2": "a = 2", "a1": "a = 1"}
 KEYS = ("llr_error", "slope", "ausat", "oracle_ausat", "fit_seconds")
@@ -24,10 +25,12 @@ def reproduce(
     repeats: int | None = None,
     workers: int = -1,
     progress: bool = True,
-    world_names: tuple[str, ...] = ("a2", "a1"),
+    world_names: Sequence[str] = ("a2", "a1"),
 ) -> list[Path]:
     """Run what is missing; write ``main-<preset>.json`` and draw a picture a world."""
     sizes = preset(name)
+    for world in world_names:
+        check_choice("--world", world, TITLES)
     results = compare(
         name,
         folder,
@@ -61,6 +64,5 @@ def reproduce(
             title=f"{sizes.train:,} series, {TITLES[world]}",
         )
         pictures.append(plots.save(figure, folder / f"main-{world}-{name}")[0])
-    with written_aside(folder / f"main-{name}.json") as [aside]:
-        aside.write_text(json.dumps(table, indent=1) + "\n")
+    write_table(folder / f"main-{name}.json", table, keep=True)
     return pictures

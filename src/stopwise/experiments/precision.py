@@ -6,13 +6,11 @@ the same levers: the order of the world, the multiplet loss, and the polish.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stopwise import plots
-from stopwise.aside import written_aside
 from stopwise.estimator import PAPER
 from stopwise.experiments.limits import limits
 from stopwise.experiments.models import Settings
@@ -20,6 +18,8 @@ from stopwise.experiments.presets import Preset, preset
 from stopwise.experiments.runs import run
 from stopwise.experiments.statistics import mean_and_sem
 from stopwise.experiments.sweep import Job, Result, sweep
+from stopwise.experiments.tables import write_table
+from stopwise.validation import check_choice
 
 DEFAULT = "stopwise default"
 # Worlds of few features, and of evidence that is harder to find: more epochs, for all models alike.
@@ -59,10 +59,18 @@ def models(world: str) -> dict[str, Settings]:
 
 
 def reproduce(
-    name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
+    name: str,
+    folder: Path,
+    *,
+    repeats: int | None = None,
+    workers: int = -1,
+    progress: bool = True,
+    world_names: Sequence[str] | None = None,
 ) -> list[Path]:
     """Run what is missing; write the table ``precision-<preset>.json`` and draw a picture a world."""
     sizes = preset(name)
+    known = worlds(sizes)
+    chosen = {world: known[check_choice("--world", world, known)] for world in world_names or known}
     numbers = {"train": sizes.train, "validation": sizes.validation, "test": sizes.test}
     jobs = [
         Job(
@@ -75,19 +83,16 @@ def reproduce(
             },
         )
         for repeat in range(repeats or sizes.repeats)
-        for world, arguments in worlds(sizes).items()
+        for world, arguments in chosen.items()
         for model, settings in models(world).items()
     ]
     own = folder / f"precision-{name}"
     results = sweep(run, jobs, own, title="runs", workers=workers, progress=progress)
-    two_classes = {world: worlds(sizes)[world] for world in ("gaussian-a2", "gaussian-a1")}
+    two_classes = {world: chosen[world] for world in LIFTED if world in chosen}
     least = limits(two_classes, sizes, own, workers=workers, progress=progress)
-    table = {world: _row(results, world, least.get(world)) for world in worlds(sizes)}
-    with written_aside(folder / f"precision-{name}.json") as [aside]:
-        aside.write_text(json.dumps(table, indent=1) + "\n")
-    pictures = {
-        f"precision-{world}-{name}": _picture(results, world, table[world]) for world in worlds(sizes)
-    }
+    table = {world: _row(results, world, least.get(world)) for world in chosen}
+    write_table(folder / f"precision-{name}.json", table, keep=True)
+    pictures = {f"precision-{world}-{name}": _picture(results, world, table[world]) for world in chosen}
     # Of the Gaussian world with offset 2, whose LLR grows by 4 nats a sample.
     marks = {"after 1 sample": 4.0, "after 5": 20.0, "after 10": 40.0}
     pictures["teaching"] = plots.teaching(marks, title="A decided series teaches nothing further")
