@@ -55,6 +55,15 @@ def test_the_figure_is_made_and_a_finished_one_is_only_drawn_again(toy, tmp_path
     assert told["points"]["accumulator, SPRT"]["runs"] == 2
 
 
+def test_another_plan_makes_the_results_anew(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(fig4.PRESETS, "quick", TINY)
+    fig4.reproduce("quick", tmp_path, data="toy", workers=1, progress=False)
+    monkeypatch.setitem(real.PLANS, "toy", real.Plan(stride=3))
+    fig4.reproduce("quick", tmp_path, data="toy", workers=1, progress=False)
+    told = json.loads((tmp_path / "fig4-toy-quick.json").read_text())
+    assert told["times"][-1] == 4  # of 12 samples
+
+
 def test_fig4_needs_data_and_the_others_take_none():
     for command in (["fig4"], ["fig1", "--data", "toy"]):
         result = CliRunner().invoke(app, ["reproduce", *command])
@@ -75,10 +84,9 @@ def test_a_set_is_cut_by_group_and_at_the_ends_of_its_series(toy):
         assert label == y[row]
 
 
-def test_a_stride_keeps_every_so_many_samples(toy, monkeypatch):
+def test_a_stride_keeps_every_so_many_samples(toy):
     _, _, lengths = toy
-    monkeypatch.setitem(real.PLANS, "toy", real.Plan(stride=3))
-    found = real.ready("toy")
+    found = real.ready("toy", stride=3)
     whole = np.concatenate([found.train.lengths, found.validation.lengths])
     assert sorted(whole) == sorted(np.ceil(lengths / 3).astype(int))
     assert found.steps == 4
@@ -110,7 +118,7 @@ def test_the_average_cost_weighs_errors_and_time_alike():
 
 def test_a_diverged_run_is_told(toy):
     settings = {"model": "b2bsqrt", "order": 0, "learning_rate": 1e30, "polish": False}
-    assert "diverged" in real_runs.run("toy", settings, epochs=3, most=None, repeat=0)
+    assert "diverged" in real_runs.run({"name": "toy"}, settings, epochs=3, repeat=0)
 
 
 def test_fixed_times_are_those_of_the_rule():

@@ -80,12 +80,21 @@ def reproduce(
     """
     sizes = PRESETS[check_choice("preset", name, PRESETS)]
     place = folder / f"{data}-{name}"
-    shared = {"data": data, "most": sizes.most}
-    epochs = max(1, round(sizes.epochs * plan(data).epochs))
+    made = plan(data)
+    shared = {
+        "data": {"name": data, "most": sizes.most, "stride": made.stride, "prepare": made.prepare},
+    }
+    alike = {"batch_size": made.batch_size, "standardize": made.standardize, "patience": None}
+    epochs = max(1, round(sizes.epochs * made.epochs))
     searches = [
         Job(
             f"tune_{model}",
-            shared | {"settings": settings | _kept(model, sizes), "trials": sizes.trials, "epochs": epochs},
+            shared
+            | {
+                "settings": settings | _kept(model, sizes) | alike,
+                "trials": sizes.trials,
+                "epochs": epochs,
+            },
         )
         for model, settings in MODELS.items()
     ]

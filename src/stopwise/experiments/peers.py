@@ -19,13 +19,13 @@ SHORTEST = 9  # samples MiniRocket needs before the first point
 PEERS = ("TEASER-MiniRocket", "ProbThreshold-MiniRocket")
 
 
-def run_peer(data: str, peer: str, most: int | None, repeat: int) -> dict[str, Any]:
+def run_peer(data: dict[str, Any], peer: str, repeat: int) -> dict[str, Any]:
     """Fit one of `PEERS` on training and validation series, at most `MOST_SERIES`; judge it on test series.
 
     aeon's early classifiers take series of one length only: shorter ones are held at their last sample, and
     a decision after a series' end counts as one at its end.
     """
-    found = ready(data, most)
+    found = ready(**data)
     steps = found.steps
     X = np.concatenate([_held(found.train, steps), _held(found.validation, steps)])
     y = np.concatenate([found.train.y, found.validation.y])

@@ -29,7 +29,7 @@ class Plan:
     stride
         Every so many samples one is kept: sensors are often faster than what they watch.
     prepare
-        A change to the samples (n, T, D), the same for every model.
+        A change to the samples (n, T, D), the same for every model: a name in `PREPARATIONS`.
     standardize
         Whether channels are scaled to one deviation. Not those of principal components: it would make the
         last, which are mostly noise, as loud as the first.
@@ -38,7 +38,7 @@ class Plan:
     epochs: int = 20
     batch_size: int = 50
     stride: int = 1
-    prepare: Callable[[np.ndarray], np.ndarray] | None = None
+    prepare: str | None = None
     standardize: bool = True
 
 
@@ -53,12 +53,16 @@ def leading_64(X: np.ndarray) -> np.ndarray:
     return np.concatenate([X[..., :64], X[..., 256:]], axis=-1)
 
 
+PREPARATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "from_hip": from_hip,
+    "leading_64": leading_64,
+}
 PLANS = {
     "nosaic_mnist": Plan(epochs=10, batch_size=100),
-    "ucf101_14_vgg16": Plan(prepare=leading_64, standardize=False),
-    "jhmdb21": Plan(prepare=leading_64, standardize=False),
+    "ucf101_14_vgg16": Plan(prepare="leading_64", standardize=False),
+    "jhmdb21": Plan(prepare="leading_64", standardize=False),
     "uci_hapt": Plan(epochs=8, batch_size=100, stride=4),
-    "utd_mhad_skeleton": Plan(epochs=40, stride=3, prepare=from_hip),
+    "utd_mhad_skeleton": Plan(epochs=40, stride=3, prepare="from_hip"),
     "ucr_electricdevices": Plan(epochs=12, batch_size=100, stride=2),
     "ucr_ecg5000": Plan(epochs=25, stride=4),
     "physionet2012": Plan(epochs=15, batch_size=100),
@@ -107,7 +111,7 @@ def plan(name: str) -> Plan:
 
 
 @lru_cache(maxsize=1)
-def ready(name: str, most: int | None = None) -> Ready:
+def ready(name: str, most: int | None = None, stride: int = 1, prepare: str | None = None) -> Ready:
     """Return a set ready to be learnt.
 
     Parameters
@@ -116,6 +120,8 @@ def ready(name: str, most: int | None = None) -> Ready:
         As for `stopwise.datasets.load`, or "nosaic_mnist", which is made from "mnist".
     most
         Of the training and the test series take at most so many, at random.
+    stride, prepare
+        As in its `Plan`.
     """
     split = _nosaic() if name == "nosaic_mnist" else load(name)
     rows, held = split.validation(VALIDATION_SHARE, seed=VALIDATION_SEED)
@@ -123,27 +129,21 @@ def ready(name: str, most: int | None = None) -> Ready:
     rng = np.random.default_rng(VALIDATION_SEED)
     if most is not None:
         rows, held, tested = (np.sort(rng.permutation(one)[:most]) for one in (rows, held, tested))
-    made = plan(name)
+
+    def part(X: np.ndarray, y: np.ndarray, lengths: np.ndarray | None, chosen: np.ndarray) -> Part:
+        """Return some series, prepared, thinned, and cut at their own ends."""
+        samples = np.asarray(X[chosen], dtype=np.float32).reshape(len(chosen), X.shape[1], -1)
+        if prepare is not None:
+            samples = PREPARATIONS[prepare](samples)
+        samples = np.ascontiguousarray(samples[:, ::stride])
+        if lengths is None:
+            return Part(samples, y[chosen])
+        ends = -(-lengths[chosen] // stride)
+        return Part([series[:end] for series, end in zip(samples, ends)], y[chosen])
+
     train = (split.X_train, split.y_train, split.lengths_train)
     test = (split.X_test, split.y_test, split.lengths_test)
-    return Ready(
-        _part(made, *train, rows),
-        _part(made, *train, held),
-        _part(made, *test, tested),
-        len(split.class_names),
-    )
-
-
-def _part(made: Plan, X: np.ndarray, y: np.ndarray, lengths: np.ndarray | None, rows: np.ndarray) -> Part:
-    """Return some series, prepared, thinned, and cut at their own ends."""
-    samples = np.asarray(X[rows], dtype=np.float32).reshape(len(rows), X.shape[1], -1)
-    if made.prepare is not None:
-        samples = made.prepare(samples)
-    samples = np.ascontiguousarray(samples[:, :: made.stride])
-    if lengths is None:
-        return Part(samples, y[rows])
-    ends = -(-lengths[rows] // made.stride)
-    return Part([series[:end] for series, end in zip(samples, ends)], y[rows])
+    return Ready(part(*train, rows), part(*train, held), part(*test, tested), len(split.class_names))
 
 
 def _nosaic() -> Split:

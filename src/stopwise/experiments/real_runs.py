@@ -10,7 +10,7 @@ import numpy as np
 
 from stopwise.estimator import EarlyClassifier
 from stopwise.experiments import operating
-from stopwise.experiments.real import Ready, plan, ready
+from stopwise.experiments.real import Ready, ready
 from stopwise.metrics import ausat, sat_curve
 from stopwise.rules import FixedTime
 from stopwise.tuning import space_for, tune
@@ -30,9 +30,9 @@ def common_times(steps: int) -> np.ndarray:
     return np.unique(np.linspace(1, steps, min(steps, TIMES)).round())
 
 
-def search(data: str, settings: dict[str, Any], trials: int, epochs: int, most: int | None) -> dict[str, Any]:
+def search(data: dict[str, Any], settings: dict[str, Any], trials: int, epochs: int) -> dict[str, Any]:
     """Tune one model on the training part, judged on the validation part; plain JSON values."""
-    found = ready(data, most)
+    found = ready(**data)
     fixed = {name: value for name, value in settings.items() if name != "model"}
     result = tune(
         found.train.X,
@@ -40,7 +40,7 @@ def search(data: str, settings: dict[str, Any], trials: int, epochs: int, most: 
         model=settings["model"],
         validation_data=(found.validation.X, found.validation.y),
         trials=trials,
-        fixed=fixed | _budget(data),
+        fixed=fixed,
         space=_space(settings["model"], found.steps),
         max_epochs=epochs,
         progress=False,
@@ -48,19 +48,17 @@ def search(data: str, settings: dict[str, Any], trials: int, epochs: int, most: 
     return {"best": result.best, "ausat": result.ausat, "trials": [asdict(one) for one in result.trials]}
 
 
-def run(data: str, settings: dict[str, Any], epochs: int, most: int | None, repeat: int) -> dict[str, Any]:
+def run(data: dict[str, Any], settings: dict[str, Any], epochs: int, repeat: int) -> dict[str, Any]:
     """Train once and judge.
 
     Parameters
     ----------
     data
-        Name of the set.
+        The arguments of `ready`.
     settings
         Arguments of `EarlyClassifier`.
     epochs
         At most.
-    most
-        As for `ready`.
     repeat
         The seed of initialisation and batches.
 
@@ -70,7 +68,7 @@ def run(data: str, settings: dict[str, Any], epochs: int, most: int | None, repe
         The exact SAT curve at common times, and each rule's figures where it chose to work; plain JSON
         values. {"diverged": reason} where training gave no finite loss.
     """
-    found = ready(data, most)
+    found = ready(**data)
     clf = EarlyClassifier(**settings | {"max_epochs": epochs, "seed": repeat}, progress=False)
     start = perf_counter()
     try:
@@ -117,11 +115,6 @@ def _fixed_times(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray, times: 
             for time in times
         ]
     )
-
-
-def _budget(data: str) -> dict[str, Any]:
-    made = plan(data)
-    return {"batch_size": made.batch_size, "standardize": made.standardize, "patience": None}
 
 
 def _space(model: str, steps: int) -> dict[str, Any]:
