@@ -137,12 +137,12 @@ def test_missing_file_and_folder_are_told(tmp_path):
         storage.read(tmp_path)
 
 
-@pytest.mark.parametrize("place", ["save", "os.replace", "os.fsync"])
+@pytest.mark.parametrize("place", ["storage.save", "aside.os.replace", "aside.os.fsync"])
 def test_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch, place):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(f"stopwise.storage.{place}", fail)
+    monkeypatch.setattr(f"stopwise.{place}", fail)
     with pytest.raises(OSError, match=r"disk full"):
         storage.write(path, {"other": torch.ones(2)}, {})
     monkeypatch.undo()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 from collections.abc import Iterator
@@ -36,3 +37,29 @@ def written_aside(*targets: Path) -> Iterator[list[Path]]:
     finally:
         for aside in asides:
             aside.unlink(missing_ok=True)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Replace a file at once or not at all, even if the machine stops: the data is on disk before it moves.
+
+    What a process that was killed had left aside is removed, so one process at a time may write to a path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_durably(folder / "a.txt", b"whole")
+    >>> (folder / "a.txt").read_text()
+    'whole'
+    """
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        left.unlink(missing_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(aside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)

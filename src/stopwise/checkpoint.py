@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from stopwise import storage
+from stopwise.aside import write_durably
 
 FORMAT = "stopwise-model"
 FORMAT_VERSION = 1
@@ -76,7 +77,8 @@ def save_model(folder: str | Path, tensors: dict[str, Tensor], about: dict[str, 
             "weights": {"file": name, "sha256": digest},
             **about,
         }
-        _write_text(folder / ABOUT, json.dumps(about, indent=2, allow_nan=False, default=_plain) + "\n")
+        text = json.dumps(about, indent=2, allow_nan=False, default=_plain) + "\n"
+        write_durably(folder / ABOUT, text.encode())
     finally:
         _sweep(folder)
 
@@ -149,12 +151,3 @@ def _weights_name(folder: Path, about: dict[str, Any]) -> str:
 def _digest(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write_text(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with open(aside, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(aside, path)

@@ -6,10 +6,8 @@ a damaged file from a whole one.
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
+
+from stopwise.aside import write_durably
 
 
 class StorageError(ValueError):
@@ -37,17 +37,7 @@ def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None
     text = json.dumps(about)
     # In memory, because safetensors' own writer would leave a file of its own making when killed.
     data = save(copies, {"stopwise": text, "sha256": _digest(copies, text)})
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):  # by a process that was killed
-        left.unlink(missing_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(aside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_durably(path, data)
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
