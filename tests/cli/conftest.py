@@ -1,5 +1,7 @@
 """What all tests of commands need."""
 
+import sys
+
 import pytest
 from typer.testing import CliRunner
 
@@ -18,3 +20,20 @@ def run():
         return result.stdout
 
     return ran
+
+
+@pytest.fixture
+def refusal(monkeypatch, capsys):
+    """Return a function that runs a command which must be refused, and returns the one line it says."""
+
+    def refused(*arguments):
+        monkeypatch.setattr(sys, "argv", ["stopwise", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        told = capsys.readouterr().err
+        assert ended.value.code == 2
+        assert told.startswith("stopwise: ")
+        assert told.count("\n") == 1
+        return told
+
+    return refused
