@@ -54,6 +54,7 @@ def check_table(folder):
         runs = [json.loads(file.read_text())["result"]["llr_error"] for file in files]
         assert cell["mean"] == pytest.approx(np.mean(runs), abs=1e-4)
         assert cell["runs"] == repeats
+    assert 0 <= table["a2"]["panels"]["pooling"]["NSP"]["TANDEMformer"]["p"] <= 1
 
 
 @pytest.mark.parametrize(("figure", "one", "other"), [("main", "a1", "a2"), ("precision", "ar1", "ar2")])
