@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from stopwise import orders
 from stopwise.cli import app
-from stopwise.experiments import guarantees, models, presets
+from stopwise.experiments import fig2, guarantees, models, presets
 from stopwise.experiments.conditions import CONDITIONS, name_of, values
 from stopwise.experiments.limits import limit
 from stopwise.experiments.models import MODELS, tuned
@@ -54,7 +54,13 @@ def check_table(folder):
         runs = [json.loads(file.read_text())["result"]["llr_error"] for file in files]
         assert cell["mean"] == pytest.approx(np.mean(runs), abs=1e-4)
         assert cell["runs"] == repeats
-    assert 0 <= table["a2"]["panels"]["pooling"]["NSP"]["TANDEMformer"]["p"] <= 1
+
+
+def test_pooling_is_tested_against_its_rivals():
+    runs = {"NSP": [2.0, 2.1], "GAP": [20.0, 20.1], "token": [19.0, 19.2]}
+    panels = {"pooling": {name: {"TANDEMformer": errors} for name, errors in runs.items()}}
+    assert fig2._tests(panels)["pooling"]["NSP"]["TANDEMformer"] < 0.001
+    assert fig2._starred(fig2._tests(panels)) == {"pooling": ["NSP"]}
 
 
 @pytest.mark.parametrize(("figure", "one", "other"), [("main", "a1", "a2"), ("precision", "ar1", "ar2")])
