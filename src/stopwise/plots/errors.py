@@ -93,6 +93,20 @@ def _means_and_sems(errors: Mapping[str, Any]) -> tuple[dict[str, float], dict[s
 
 
 def _three_digits(value: float, sem: float) -> str:
-    """Return a value to three digits and its standard error, if any, to as many places."""
-    places = max(0, 2 - int(np.floor(np.log10(value)))) if value > 0 else 0
-    return f"{value:.{places}f}" + (f" ± {sem:.{places}f}" if sem else "")
+    """Return a value to three digits and its standard error, if any, to as many places, and one digit.
+
+    Examples
+    --------
+    >>> _three_digits(38.71, 7.2), _three_digits(11.45, 0.04), _three_digits(0.5, 0.0)
+    ('38.7 ± 7.2', '11.45 ± 0.04', '0.500')
+    """
+    places = _places(value, 3)
+    if not sem:
+        return f"{value:.{places}f}"
+    places = max(places, _places(sem, 1))
+    return f"{value:.{places}f} ± {sem:.{places}f}"
+
+
+def _places(value: float, digits: int) -> int:
+    """Return how many decimal places show so many digits of a number."""
+    return max(0, digits - 1 - int(np.floor(np.log10(value)))) if value > 0 else 0
