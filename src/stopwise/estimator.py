@@ -53,7 +53,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     order
         N, the Markov order: the evidence of a sample depends on the N before it. None: the longest the
         series allow. "auto": short trainings of small orders and of the longest, of which the smallest is
-        taken that does not clearly lose on validation series.
+        taken that does not clearly lose on validation series. That can take longer than the training itself:
+        give the order where you know it.
     formula
         "tandem" or "oblivion": from logits of windows to scores.
     loss
