@@ -103,6 +103,26 @@ def test_polishing_never_makes_the_validation_loss_worse(world, model, order, pa
     assert loss == pytest.approx(told["validation_loss"], rel=1e-4)
 
 
+@pytest.mark.parametrize("kept", [0, 2, 4])
+def test_what_does_not_fit_into_memory_is_computed_again(world, kept, monkeypatch):
+    X, y = world
+    data, net = examples(X, y, 3), made("accumulator", 1, 3)
+    recipe = Recipe(llre_ratio=0.5, batch_size=-(-len(y) // 4))  # four batches, the last no larger
+    net.eval()
+    start = read_parameters(net.readout)
+    expected = _Problem(net, recipe).loss(start, data)
+    sizes = [batch.bytes for batch in _Problem(net, recipe)._computed(data, 0)]
+    monkeypatch.setattr("stopwise.polish.room", lambda: sum(sizes[:kept]) + min(sizes) // 2)
+    calls = []
+    net.register_forward_hook(lambda *_: calls.append(1))
+    problem = _Problem(net, recipe)
+    for _ in range(3):
+        loss, gradient = problem.loss(start, data)
+        assert loss == expected[0]
+        np.testing.assert_array_equal(gradient, expected[1])
+    assert len(calls) == 4 + 2 * (4 - kept)
+
+
 def test_parameters_round_trip():
     layer = torch.nn.Linear(4, 3)
     kept = {name: value.clone() for name, value in layer.state_dict().items()}

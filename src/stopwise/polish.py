@@ -204,26 +204,25 @@ class _Problem:
         return curvature.numpy()
 
     def _batches(self, data: Examples) -> Iterator[_Batch]:
-        """Yield the features batch by batch, from memory where they were small enough to be kept."""
-        kept = self._kept.get(id(data))
-        if kept is not None:
-            yield from kept
-            return
-        kept, size = [], sum(batch.bytes for batches in self._kept.values() for batch in batches)
-        for batch in self._computed(data):
-            size += batch.bytes
-            if size <= self._room:
+        """Yield the features batch by batch: the first from memory, as many as there is room for."""
+        kept = self._kept.setdefault(id(data), [])
+        yield from kept
+        left = self._room - sum(batch.bytes for batches in self._kept.values() for batch in batches)
+        for batch in self._computed(data, len(kept)):
+            left -= batch.bytes
+            if left >= 0:
                 kept.append(batch)
+            else:
+                left = -1  # none after it, even a smaller one: those kept are the first
             yield batch
-        if size <= self._room:
-            self._kept[id(data)] = kept
 
-    def _computed(self, data: Examples) -> Iterator[_Batch]:
-        device = self.recipe.device
+    def _computed(self, data: Examples, first: int) -> Iterator[_Batch]:
+        """Yield the features from the batch number `first` on."""
+        device, size = self.recipe.device, self.recipe.batch_size
         weights = (data.weights() / len(data)).astype(np.float32)
         with _features_for_logits(self.net.readout):
-            for start in range(0, len(data), self.recipe.batch_size):
-                rows = np.arange(start, min(start + self.recipe.batch_size, len(data)))
+            for start in range(first * size, len(data), size):
+                rows = np.arange(start, min(start + size, len(data)))
                 x, lengths = data.read(rows)
                 equal = bool((lengths == x.shape[1]).all())
                 with torch.no_grad():
