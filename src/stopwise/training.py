@@ -6,7 +6,9 @@ goes on exactly as one left alone.
 
 from __future__ import annotations
 
+import atexit
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,9 +101,10 @@ def _execute_on_fabric(
     fabric: Any, run: _Run, net: Integrator
 ) -> tuple[dict[str, np.ndarray], list[dict[str, float]]]:
     history = run.execute(net, fabric)
-    # Together, and before the process ends: threads of the group left running would abort it.
     fabric.barrier()
-    torch.distributed.destroy_process_group()
+    # All is done but handing over the result. Threads of the process group are still there, and taking the
+    # interpreter down around them now and then aborts the process: leave without.
+    atexit.register(os._exit, 0)
     # numpy, because tensors would travel through shared memory of a process that is about to end
     return {name: value.cpu().numpy() for name, value in net.state_dict().items()}, history
 
