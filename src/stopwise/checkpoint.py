@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from stopwise import storage
-from stopwise.aside import write_durably
+from stopwise.atomic import write_durably
 
 FORMAT = "stopwise-model"
 FORMAT_VERSION = 1

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.estimator import EarlyClassifier
 from stopwise.nets.steps import make_step
 

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from stopwise.aside import write_durably
+from stopwise.atomic import write_durably
 
 
 class StorageError(ValueError):

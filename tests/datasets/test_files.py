@@ -3,7 +3,7 @@ import io
 import numpy as np
 import pytest
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.datasets import read, write
 
 X = np.random.default_rng(0).standard_normal((4, 3, 2))
@@ -261,7 +261,7 @@ def test_interrupted_write_harms_nothing(tmp_path, monkeypatch, name):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stopwise.aside.os.replace", interrupt)
+    monkeypatch.setattr("stopwise.atomic.os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / name, X + 1, 1 - Y)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

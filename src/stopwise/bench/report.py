@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.bench.measure import Figure
 from stopwise.checkpoint import versions
 

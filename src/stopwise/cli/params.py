@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.validation import check_choice
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.datasets.catalogue import CATALOGUE, Download, KnownSet, how_to_get
 from stopwise.datasets.labelled import to_padded
 from stopwise.datasets.registry import VARIABLE

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.datasets.csv_long import read_csv, write_csv
 from stopwise.datasets.labelled import LabelledSeries, check_labels, from_padded, to_padded
 from stopwise.datasets.npz import check_exists, read_npy, read_npz

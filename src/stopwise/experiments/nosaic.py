@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.datasets import NosaicSeries, Split, load
 from stopwise.datasets.npz import read_npz
 from stopwise.features import encode, fit_encoder

@@ -17,7 +17,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.progress import Reporter
 
 Result = dict[str, Any]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 
 
 def write_table(path: Path, table: Mapping[str, Any], *, keep: bool = False) -> None:

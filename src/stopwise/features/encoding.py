@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.features.fitting import device_of, width_of
 from stopwise.features.frames import Frames
 from stopwise.progress import Reporter

@@ -14,7 +14,7 @@ import numpy as np
 from safetensors.torch import load_file, save
 from torch import nn
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.features.encoder import SmallCNN, load_encoder, save_encoder
 from stopwise.features.layouts import Clip, Layout
 from stopwise.features.resnet import ResNet

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.aside import written_aside
+from stopwise.atomic import written_aside
 from stopwise.features.layouts import Clip
 
 
