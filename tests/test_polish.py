@@ -7,11 +7,11 @@ from sklearn.linear_model import LogisticRegression
 
 import stopwise as sw
 from stopwise import nets
-from stopwise.examples import Examples
+from stopwise.data.examples import Examples
 from stopwise.llr import lsel
 from stopwise.polish import _Problem, polish, read_parameters, write_parameters
 from stopwise.recipe import Recipe
-from stopwise.series import Series
+from stopwise.data.series import Series
 
 
 def examples(X, y, classes=2):

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from stopwise import snapshot, storage, training
-from stopwise.examples import Examples
+from stopwise.data.examples import Examples
 from stopwise.nets import Evidence, Integrator, build
 from stopwise.recipe import RECIPE_FIELDS, Recipe
-from stopwise.series import Series
+from stopwise.data.series import Series
 from stopwise.storage import StorageError
 from stopwise.training import train
 

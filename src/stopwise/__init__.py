@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stopwise.decision import Decision, Decisions
     from stopwise.estimator import PAPER, EarlyClassifier, load
     from stopwise.rules import SPRT, FiniteHorizon, FixedTime, MaxProbability, Tapering
-    from stopwise.series import Series
+    from stopwise.data.series import Series
 
 __all__ = [
     "PAPER",

@@ -9,7 +9,7 @@ import numpy as np
 
 from stopwise import rules
 from stopwise.checkpoint import CheckpointError
-from stopwise.fingerprints import Fingerprints
+from stopwise.data.fingerprints import Fingerprints
 
 
 def described(clf: Any) -> dict[str, Any]:

@@ -14,14 +14,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stopwise import orders, rules, scaling
+from stopwise import orders, rules
+from stopwise.data import inputs as scaling
 from stopwise.checkpoint import CheckpointError, load_model, save_model
 from stopwise.datasets import hold_out
 from stopwise.decision import Decisions
 from stopwise.description import described, parameters, restore
-from stopwise.examples import Examples, SeriesReader
-from stopwise.fingerprints import Fingerprints
-from stopwise.labels import known_indices, learn_classes
+from stopwise.data.examples import Examples, SeriesReader
+from stopwise.data.fingerprints import Fingerprints
+from stopwise.data.labels import known_indices, learn_classes
 from stopwise.nets import Integrator, build
 from stopwise.nets.steps import make_step
 from stopwise.polish import polish
@@ -29,7 +30,7 @@ from stopwise.recipe import RECIPE_FIELDS, Recipe
 from stopwise.rules import SPRT, Calibrated, FiniteHorizon, Rule
 from stopwise.rules.arrays import check_prior
 from stopwise.scoring import scored
-from stopwise.series import MISSING, Series
+from stopwise.data.series import MISSING, Series
 from stopwise.stream import Engine, Stream
 from stopwise.streams import Streams
 from stopwise.training import train

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.examples import Examples
+from stopwise.data.examples import Examples
 from stopwise.nets import Integrator
 from stopwise.polish import polish
 from stopwise.recipe import Recipe

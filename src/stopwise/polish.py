@@ -22,7 +22,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 from torch import Tensor, nn
 
-from stopwise.examples import Examples
+from stopwise.data.examples import Examples
 from stopwise.llr import LOSSES, inside_steps, inside_windows, multiplet_cross_entropy
 from stopwise.nets import Integrator
 from stopwise.progress import Reporter

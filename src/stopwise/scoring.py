@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from stopwise.examples import Reader
+from stopwise.data.examples import Reader
 from stopwise.nets import Integrator
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from stopwise import storage
-from stopwise.examples import Examples
+from stopwise.data.examples import Examples
 from stopwise.recipe import Recipe
 
 

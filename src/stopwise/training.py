@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from stopwise import snapshot
-from stopwise.examples import Examples
+from stopwise.data.examples import Examples
 from stopwise.llr import LOSSES, multiplet_cross_entropy
 from stopwise.nets import Integrator
 from stopwise.progress import Reporter

@@ -35,7 +35,7 @@ def evaluate(
     from stopwise.estimator import load
     from stopwise.metrics import ausat, sat_curve, summarize
     from stopwise.rules import SPRT, Calibrated, observed_rate
-    from stopwise.series import Series
+    from stopwise.data.series import Series
 
     clf, series = load(model), read_labelled(data)
     y = class_indices(clf, series)

@@ -17,7 +17,7 @@ from stopwise.datasets.fetching import DownloadError, fetch
 from stopwise.datasets.files import read, write
 from stopwise.datasets.gaussian import GaussianSeries, gaussian
 from stopwise.datasets.hidden_markov import hidden_markov
-from stopwise.datasets.holdout import hold_out
+from stopwise.data.holdout import hold_out
 from stopwise.datasets.labelled import LabelledSeries
 from stopwise.datasets.nosaic import NosaicSeries, nosaic_mnist
 from stopwise.datasets.registry import Split, load

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stopwise.datasets import hold_out
-from stopwise.series import Series
+from stopwise.data.series import Series
 
 # Series whose values tell one data set from another.
 DIGEST_SERIES = 100

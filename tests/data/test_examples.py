@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stopwise.examples import Examples
+from stopwise.data.examples import Examples
 
 
 def read(rows):

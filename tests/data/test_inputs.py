@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import stopwise as sw
-from stopwise.scaling import check_standardize, moments
-from stopwise.series import Series
+from stopwise.data.inputs import check_standardize, moments
+from stopwise.data.series import Series
 
 X = np.random.default_rng(0).normal([5.0, -1.0, 0.0], [3.0, 0.1, 1.0], size=(50, 8, 3)).astype(np.float32)
 Y = np.arange(50) % 2

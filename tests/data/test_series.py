@@ -7,7 +7,7 @@ import scipy.sparse
 import torch
 
 from stopwise.datasets import GaussianSeries
-from stopwise.series import Series, hold
+from stopwise.data.series import Series, hold
 
 
 def numbers(*shape, seed=0):

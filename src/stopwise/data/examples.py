@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stopwise.series import Series, hold
+from stopwise.data.series import Series, hold
 
 # rows → x (B, T, D) and lengths (B,)
 Reader = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.series import Series
+from stopwise.data.series import Series
 
 # Series looked at: enough for two digits, quick on any data.
 MOMENT_SERIES = 2000

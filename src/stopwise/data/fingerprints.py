@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from stopwise.series import Series
+from stopwise.data.series import Series
 
 MOST_SERIES = 4096
 MOST_NUMBERS = 2**26  # of which at most so many are read: a second or two

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from stopwise import fingerprints
-from stopwise.fingerprints import Fingerprints
-from stopwise.series import Series
+from stopwise.data import fingerprints
+from stopwise.data.fingerprints import Fingerprints
+from stopwise.data.series import Series
 
 
 def data(n=300, seed=0):
