@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stopwise as sw
-from stopwise.checkpoint import CheckpointError
+from stopwise.persistence.folder import CheckpointError
 
 X, Y, _ = sw.datasets.gaussian(24, dim=2, length=6, seed=0)
 

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from stopwise import snapshot, storage, training
+from stopwise import snapshot, training
+from stopwise.persistence import tensors as storage
 from stopwise.data.examples import Examples
 from stopwise.nets import Evidence, Integrator, build
 from stopwise.recipe import RECIPE_FIELDS, Recipe
 from stopwise.data.series import Series
-from stopwise.storage import StorageError
+from stopwise.persistence.tensors import StorageError
 from stopwise.training import train
 
 

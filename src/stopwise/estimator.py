@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stopwise import orders, rules
 from stopwise.data import inputs as scaling
-from stopwise.checkpoint import CheckpointError, load_model, save_model
+from stopwise.persistence.folder import CheckpointError, load_model, save_model
 from stopwise.datasets import hold_out
 from stopwise.decision import Decisions
-from stopwise.description import described, parameters, restore
+from stopwise.persistence.description import described, parameters, restore
 from stopwise.data.examples import Examples, SeriesReader
 from stopwise.data.fingerprints import Fingerprints
 from stopwise.data.labels import known_indices, learn_classes

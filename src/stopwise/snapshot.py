@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from stopwise import storage
+from stopwise.persistence import tensors as storage
 from stopwise.data.examples import Examples
 from stopwise.recipe import Recipe
 

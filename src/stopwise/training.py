@@ -24,7 +24,7 @@ from stopwise.llr import LOSSES, multiplet_cross_entropy
 from stopwise.nets import Integrator
 from stopwise.progress import Reporter
 from stopwise.recipe import Recipe
-from stopwise.storage import StorageError
+from stopwise.persistence.tensors import StorageError
 
 
 def train(
@@ -91,7 +91,7 @@ def _launch(run: _Run, net: Integrator) -> tuple[dict[str, np.ndarray], list[dic
         # Its last line is what was raised in the process: "ValueError: `checkpoint`: ..."
         kind, _, message = str(error).strip().splitlines()[-1].partition(": ")
         known = {"FloatingPointError": FloatingPointError, "ValueError": ValueError}
-        known["stopwise.storage.StorageError"] = StorageError
+        known["stopwise.persistence.tensors.StorageError"] = StorageError
         if kind in known:
             raise known[kind](message) from error
         raise

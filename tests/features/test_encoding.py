@@ -5,7 +5,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from stopwise.features import SmallCNN, encode, load_encoder, save_encoder
-from stopwise.storage import StorageError, write
+from stopwise.persistence.tensors import StorageError, write
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (7, 5, 10, 8, 3)).astype(np.uint8)
 

@@ -13,7 +13,7 @@ import torch
 
 from stopwise.atomic import written_aside
 from stopwise.bench.measure import Figure
-from stopwise.checkpoint import versions
+from stopwise.persistence.folder import versions
 
 
 def machine() -> dict[str, Any]:

@@ -93,7 +93,7 @@ class _Desk:
             return
         import torch
 
-        from stopwise.storage import write
+        from stopwise.persistence.tensors import write
 
         keys, arrays = self.streams.states()
         write(
@@ -133,7 +133,7 @@ class _Desk:
         print(f"stopwise: line {line}: {reason}; left out", file=sys.stderr, flush=True)
 
     def _load(self, path: Path) -> None:
-        from stopwise.storage import read
+        from stopwise.persistence.tensors import read
 
         tensors, about = read(path)
         for i, key in enumerate(about["keys"]):

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from stopwise import storage
-from stopwise.storage import StorageError
+from stopwise.persistence import tensors as storage
+from stopwise.persistence.tensors import StorageError
 from stopwise.validation import check_integer, check_real
 
 KIND = "stopwise-frame-encoder"

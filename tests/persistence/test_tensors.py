@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from stopwise import storage
-from stopwise.storage import StorageError
+from stopwise.persistence import tensors as storage
+from stopwise.persistence.tensors import StorageError
 
 TENSORS = {
     "weight": torch.arange(12.0).reshape(3, 4),

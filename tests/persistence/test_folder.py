@@ -14,9 +14,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from stopwise import storage
-from stopwise.checkpoint import ABOUT, CheckpointError, load_model, save_model, versions
-from stopwise.storage import StorageError
+from stopwise.persistence import tensors as storage
+from stopwise.persistence.folder import ABOUT, CheckpointError, load_model, save_model, versions
+from stopwise.persistence.tensors import StorageError
 
 OLD = {"weight": torch.arange(6.0).reshape(2, 3), "bias": torch.tensor([1.0, 2.0])}
 NEW = {"weight": -OLD["weight"], "bias": -OLD["bias"]}
@@ -137,7 +137,7 @@ def test_leftovers_of_a_killed_save_neither_hinder_nor_stay(tmp_path):
 SAVING = """
 import sys
 import torch
-from stopwise.checkpoint import save_model
+from stopwise.persistence.folder import save_model
 i = 0
 while True:
     save_model(sys.argv[1], {"weight": torch.full((200_000,), float(i))}, {"order": i})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stopwise import rules
-from stopwise.checkpoint import CheckpointError
+from stopwise.persistence.folder import CheckpointError
 from stopwise.data.fingerprints import Fingerprints
 
 

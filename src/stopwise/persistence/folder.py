@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from stopwise import storage
+from stopwise.persistence import tensors as storage
 from stopwise.atomic import write_durably
 
 FORMAT = "stopwise-model"

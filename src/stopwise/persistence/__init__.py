@@ -1,0 +1,1 @@
+"""Models on disk: tensors in a file, and the folder of a saved classifier."""
