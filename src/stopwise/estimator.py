@@ -31,8 +31,8 @@ from stopwise.rules import SPRT, Calibrated, FiniteHorizon, Rule
 from stopwise.rules.arrays import check_prior
 from stopwise.scoring import scored
 from stopwise.data.series import MISSING, Series
-from stopwise.stream import Engine, Stream
-from stopwise.streams import Streams
+from stopwise.streaming.stream import Engine, Stream
+from stopwise.streaming.streams import Streams
 from stopwise.training import train
 from stopwise.validation import check_choice, check_integer, check_real
 
@@ -362,7 +362,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     def streams(
         self, *, max_streams: int = 100_000, on_drop: Callable[[Hashable, Stream], None] | None = None
     ) -> Streams:
-        """Return many keyed streams that advance together; see `stopwise.streams.Streams`."""
+        """Return many keyed streams that advance together; see `stopwise.streaming.streams.Streams`."""
         return Streams(self._engine(), max_streams=max_streams, on_drop=on_drop)
 
     def save(self, path: str | Path) -> None:

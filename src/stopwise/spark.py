@@ -15,7 +15,7 @@ import numpy as np
 
 from stopwise.decision import Decision
 from stopwise.estimator import EarlyClassifier, load
-from stopwise.stream import Stream
+from stopwise.streaming.stream import Stream
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from stopwise.bench.measure import Figure, Work, quartiles, race
 from stopwise.nets import build
 from stopwise.nets.steps import make_step
 from stopwise.rules import SPRT
-from stopwise.stream import Engine, Stream
-from stopwise.streams import Streams
+from stopwise.streaming.stream import Engine, Stream
+from stopwise.streaming.streams import Streams
 
 SMALL, LARGE = (64, 10, 16), (256, 10, 512)  # H, N, D
 UPDATES = 2000

@@ -15,8 +15,8 @@ from stopwise.cli.common import app, plain
 
 if TYPE_CHECKING:
     from stopwise.decision import Decision
-    from stopwise.feed import Sample
-    from stopwise.streams import Streams
+    from stopwise.streaming.lines import Sample
+    from stopwise.streaming.streams import Streams
 
 ONLY = ""  # the key of a stream that has none
 
@@ -70,7 +70,7 @@ class _Desk:
             self._load(path)
 
     def serve(self, lines: Any) -> None:
-        from stopwise.feed import Malformed, read_samples
+        from stopwise.streaming.lines import Malformed, read_samples
 
         for said in read_samples(lines):
             if isinstance(said, Malformed):

@@ -11,7 +11,7 @@ import numpy as np
 
 from stopwise.decision import Decision
 from stopwise.nets.steps import State
-from stopwise.stream import STATE_VERSION, Engine, Stream, decided_code
+from stopwise.streaming.stream import STATE_VERSION, Engine, Stream, decided_code
 from stopwise.validation import check_integer
 
 logger = logging.getLogger("stopwise")

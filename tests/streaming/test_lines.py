@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from stopwise.feed import Malformed, Sample, read_samples
+from stopwise.streaming.lines import Malformed, Sample, read_samples
 
 
 def read(*lines):
