@@ -145,7 +145,7 @@ def test_loading_from_nowhere(tmp_path):
 
 
 def test_a_model_of_ones_own_needs_its_maker_to_load(tmp_path):
-    fit(model=sw.nets.LSTMIntegrator, order=1).save(tmp_path)
+    fit(model=LSTMIntegrator, order=1).save(tmp_path)
     with pytest.raises(CheckpointError, match="pass what made it as `model`"):
         sw.load(tmp_path)
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import stopwise as sw
-from stopwise import checks, nets, rules
+from stopwise import checks, rules
+from stopwise.models.networks import modules as nets
 
 PROMISE = rules.Guarantee("error_rate", 0.05, 0.95, 100, observed=0.01, mean_time=3.5, mean_length=12)
 

@@ -109,9 +109,9 @@ MEMORY = """
 import resource, sys
 import numpy as np
 import stopwise as sw
-import stopwise.polish
-stopwise.polish.room = lambda: 2**25
-stopwise.polish.PASSES, stopwise.polish.RIDGES = 1, (1e-3,)
+import stopwise.models.networks.training.polish
+stopwise.models.networks.training.polish.room = lambda: 2**25
+stopwise.models.networks.training.polish.PASSES, stopwise.models.networks.training.polish.RIDGES = 1, (1e-3,)
 X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(3000, 50, 512))
 y = np.arange(3000) % 2
 clf = sw.EarlyClassifier(order=0, max_epochs=1, model_params={"hidden": 4})

@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stopwise import datasets, features, metrics, nets, plots, rules
+    from stopwise import datasets, features, metrics, plots, rules
+    from stopwise.models.networks import modules as nets
     from stopwise.decision import Decision, Decisions
     from stopwise.estimator import PAPER, EarlyClassifier, load
     from stopwise.rules import SPRT, FiniteHorizon, FixedTime, MaxProbability, Tapering

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from stopwise import rules
 from stopwise.datasets import gaussian
 from stopwise.estimator import EarlyClassifier, load
-from stopwise.nets.steps import STEPS
+from stopwise.models.networks.steps import STEPS
 from stopwise.rules import Rule
 
 Check = tuple[str, Callable[[], None]]

@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stopwise import orders, rules
+from stopwise import rules
+from stopwise.models.networks.training import order_search as orders
 from stopwise.data import inputs as scaling
 from stopwise.persistence.folder import CheckpointError, load_model, save_model
 from stopwise.datasets import hold_out
@@ -23,17 +24,17 @@ from stopwise.persistence.description import described, parameters, restore
 from stopwise.data.examples import Examples, SeriesReader
 from stopwise.data.fingerprints import Fingerprints
 from stopwise.data.labels import known_indices, learn_classes
-from stopwise.nets import Integrator, build
-from stopwise.nets.steps import make_step
-from stopwise.polish import polish
-from stopwise.recipe import RECIPE_FIELDS, Recipe
+from stopwise.models.networks.modules import Integrator, build
+from stopwise.models.networks.steps import make_step
+from stopwise.models.networks.training.polish import polish
+from stopwise.models.networks.training.config import RECIPE_FIELDS, Recipe
 from stopwise.rules import SPRT, Calibrated, FiniteHorizon, Rule
 from stopwise.rules.arrays import check_prior
-from stopwise.scoring import scored
+from stopwise.models.networks.scoring import scored
 from stopwise.data.series import MISSING, Series
 from stopwise.streaming.stream import Engine, Stream
 from stopwise.streaming.streams import Streams
-from stopwise.training import train
+from stopwise.models.networks.training.loop import train
 from stopwise.validation import check_choice, check_integer, check_real
 
 # The paper's settings, where they are not the defaults: EarlyClassifier("tandemformer", **PAPER).
@@ -50,7 +51,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     ----------
     model
         "accumulator", "b2bsqrt" (B2Bsqrt-TANDEM), "tandemformer", "lstm" (tanh, the baselines), or a
-        callable (features, classes, order) → `stopwise.nets.Integrator` of your own.
+        callable (features, classes, order) → `stopwise.models.networks.modules.Integrator` of your own.
     order
         N, the Markov order: the evidence of a sample depends on the N before it. None: the longest the
         series allow. "auto": short trainings of small orders and of the longest, of which the smallest is
@@ -65,7 +66,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     rule
         The stopping rule; None: `SPRT(error_rate=0.05)`.
     max_epochs, batch_size, learning_rate, optimizer, schedule, weight_decay, gradient_clip, patience
-        Training; see `stopwise.training.Recipe`.
+        Training; see `stopwise.models.networks.training.loop.Recipe`.
     polish
         After training, take the last layer to the optimum of its convex loss on the training data: the
         scale of large evidence comes right. A few dozen passes over the data; what it keeps in memory

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from stopwise.atomic import written_aside
 from stopwise.estimator import EarlyClassifier
-from stopwise.nets.steps import make_step
+from stopwise.models.networks.steps import make_step
 
 NEXT = "next_"  # before the names of what comes out
 TRIED_STEPS = 20

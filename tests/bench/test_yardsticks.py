@@ -6,7 +6,7 @@ import torch
 
 from stopwise.bench.yardsticks import PrefixEncoder, Shape, SlicedLSTM, threshold_sweep
 from stopwise.metrics import sat_curve
-from stopwise.nets import LSTMIntegrator, Tandemformer
+from stopwise.models.networks.modules import LSTMIntegrator, Tandemformer
 
 SHAPES = [Shape(3, 7, 5, 4, 3, order) for order in (0, 1, 3, 6)]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from stopwise import orders
+from stopwise.models.networks.training import order_search as orders
 from stopwise.cli import app
 from stopwise.experiments import fig2, guarantees, models, presets
 from stopwise.experiments.conditions import CONDITIONS, name_of, values

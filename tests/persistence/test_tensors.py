@@ -137,7 +137,7 @@ def test_missing_file_and_folder_are_told(tmp_path):
         storage.read(tmp_path)
 
 
-@pytest.mark.parametrize("place", ["storage.save", "aside.os.replace", "aside.os.fsync"])
+@pytest.mark.parametrize("place", ["persistence.tensors.save", "atomic.os.replace", "atomic.os.fsync"])
 def test_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch, place):
     def fail(*_):
         raise OSError("disk full")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import stopwise as sw
-from stopwise.nets import Integrator
+from stopwise.models.networks.modules import Integrator
 
 MODELS = [
     {"model": "accumulator", "order": 0},

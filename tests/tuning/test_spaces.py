@@ -3,7 +3,7 @@ import inspect
 import pytest
 
 from stopwise.estimator import EarlyClassifier
-from stopwise.nets import MODELS
+from stopwise.models.networks.modules import MODELS
 from stopwise.tuning import space_for, spaces
 from stopwise.tuning.study import distributions
 

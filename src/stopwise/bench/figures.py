@@ -15,7 +15,7 @@ from stopwise.bench.yardsticks import G, H, PrefixEncoder, S, Shape, SlicedLSTM,
 from stopwise.estimator import PAPER, EarlyClassifier
 from stopwise.llr import lsel
 from stopwise.metrics import sat_curve
-from stopwise.nets import Integrator, build
+from stopwise.models.networks.modules import Integrator, build
 
 FORMER = {"blocks": 1, "heads": 2, "head_size": 16, "feed_forward": 32}
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from stopwise.bench.measure import Figure, Work, quartiles, race
-from stopwise.nets import build
-from stopwise.nets.steps import make_step
+from stopwise.models.networks.modules import build
+from stopwise.models.networks.steps import make_step
 from stopwise.rules import SPRT
 from stopwise.streaming.stream import Engine, Stream
 from stopwise.streaming.streams import Streams

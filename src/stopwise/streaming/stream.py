@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stopwise.decision import Decision
-from stopwise.nets.steps import State, Step
+from stopwise.models.networks.steps import State, Step
 from stopwise.rules import Rule
 
 STATE_VERSION = 1

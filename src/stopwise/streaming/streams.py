@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stopwise.decision import Decision
-from stopwise.nets.steps import State
+from stopwise.models.networks.steps import State
 from stopwise.streaming.stream import STATE_VERSION, Engine, Stream, decided_code
 from stopwise.validation import check_integer
 

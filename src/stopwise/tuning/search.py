@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from stopwise.estimator import EarlyClassifier
 from stopwise.metrics import ausat, sat_curve
-from stopwise.nets import MODELS
+from stopwise.models.networks.modules import MODELS
 from stopwise.progress import Reporter
 from stopwise.tuning import spaces
 from stopwise.tuning.parts import Parts

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stopwise.estimator import EarlyClassifier
-from stopwise.nets import MODELS, Accumulator, LSTMIntegrator, Tandemformer
+from stopwise.models.networks.modules import MODELS, Accumulator, LSTMIntegrator, Tandemformer
 from stopwise.validation import check_choice, check_integer
 
 Space = dict[str, list[Any] | tuple[Any, Any]]
@@ -62,7 +62,7 @@ def space_for(model: str, steps: int) -> Space:
     Parameters
     ----------
     model
-        A name in `stopwise.nets.MODELS`.
+        A name in `stopwise.models.networks.modules.MODELS`.
     steps
         T, which bounds the Markov order.
 

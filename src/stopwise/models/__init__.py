@@ -1,0 +1,1 @@
+"""Models: what turns the samples so far into scores."""

@@ -1,0 +1,1 @@
+"""Networks: their torch modules, kernels, steps and training."""

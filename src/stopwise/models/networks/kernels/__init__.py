@@ -1,0 +1,1 @@
+"""The exact fast forms that the networks are computed by."""

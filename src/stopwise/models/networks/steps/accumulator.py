@@ -1,0 +1,90 @@
+"""The accumulator, one sample at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from stopwise.models.networks.modules.accumulator import Accumulator, LSTMBody, WindowBody
+from stopwise.models.networks.steps.base import Array, Cell, State, Step, norm_of
+
+
+class AccumulatorStep(Step):
+    """Adds one increment a sample."""
+
+    def __init__(self, net: Accumulator, xp: Any = np) -> None:
+        super().__init__(net, xp)
+        self.body = _body(net.body, self)
+        self.norm = norm_of(net.norm, self)
+        hidden = net.head.in_features - net.skipped
+        self.weight = self.floats(net.head.weight[:, :hidden].t())  # (H, K)
+        self.skip: Array = None
+        self.bias = self.floats(net.head.bias)
+        if net.skip:
+            self.skip, self.bias = self.of_samples(net.head.weight[:, hidden:], net.head.bias)
+
+    def kept(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of what the body keeps."""
+        return self.body.kept()
+
+    def __call__(self, state: State, x: Array) -> State:
+        """Return the state after a sample x (S, D) of each stream."""
+        features, kept = self.body(state, x)
+        increment = self.norm(features) @ self.weight + self.bias
+        if self.skip is not None:
+            increment = increment + x @ self.skip
+        return {"time": state["time"] + 1, "scores": state["scores"] + increment} | kept
+
+
+class _WindowBodyStep:
+    """Keeps, for each of the next steps of the window, what the samples so far add to its maps."""
+
+    def __init__(self, body: WindowBody, step: Step) -> None:
+        self.xp, self.products, self.window = step.xp, body.products, body.window
+        self.maps = body.lags.shape[1]
+        lags, shifts = step.of_samples(body.lags.flatten(0, 1), None)
+        self.lags = lags  # (D, M·maps)
+        # After j+1 samples the window's shifts of the samples that are there count, and its own bias.
+        cumulated = np.cumsum(np.asarray(shifts).reshape(self.window, self.maps), axis=0)
+        self.bias = step.floats(cumulated + body.bias.detach().cpu().numpy())  # (M, maps)
+
+    def kept(self) -> dict[str, tuple[int, ...]]:
+        return {"pending": (self.window - 1, self.maps)} if self.window > 1 else {}
+
+    def __call__(self, state: State, x: Array) -> tuple[Array, State]:
+        xp = self.xp
+        if self.window == 1:
+            return self._units(x @ self.lags + self.bias[0]), {}
+        added = (x @ self.lags).reshape(-1, self.window, self.maps)
+        pending = state["pending"]  # (S, M−1, maps)
+        there = state["time"].clip(0, self.window - 1)
+        maps = pending[:, 0] + added[:, 0] + self.bias[there]
+        ahead = xp.concatenate([pending[:, 1:], xp.zeros_like(pending[:, :1])], 1) + added[:, 1:]
+        return self._units(maps), {"pending": ahead}
+
+    def _units(self, maps: Array) -> Array:
+        if not self.products:
+            return maps.clip(0)
+        rest = self.maps - 2 * self.products
+        products = maps[:, rest : rest + self.products] * maps[:, rest + self.products :]
+        return self.xp.concatenate([maps[:, :rest].clip(0), products], 1)
+
+
+class _LSTMBodyStep:
+    """Keeps the state of one LSTM."""
+
+    def __init__(self, body: LSTMBody, step: Step) -> None:
+        self.cell = Cell(body.lstm, step)
+
+    def kept(self) -> dict[str, tuple[int, ...]]:
+        return {"h": (self.cell.hidden,), "c": (self.cell.hidden,)}
+
+    def __call__(self, state: State, x: Array) -> tuple[Array, State]:
+        h, c = self.cell(self.cell.project(x), state["h"], state["c"])
+        return h, {"h": h, "c": c}
+
+
+def _body(body: nn.Module, step: Step) -> _WindowBodyStep | _LSTMBodyStep:
+    return _WindowBodyStep(body, step) if isinstance(body, WindowBody) else _LSTMBodyStep(body, step)  # type: ignore[arg-type]

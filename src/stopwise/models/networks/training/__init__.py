@@ -1,0 +1,1 @@
+"""How networks learn: the loop, several devices, checkpoints, the order, and the polish of the last layer."""

@@ -1,0 +1,310 @@
+"""Polishing: take a network's last linear map to the optimum of its convex loss.
+
+Every formula is linear in the logits, and the logits are linear in the weights of the last layer: the scores
+are (accumulated features) · (weights), and LSEL and the multiplet loss are convex in the weights. (LLLR is
+not: there the nearest optimum is found, and kept if validation data like it better.) First-order training
+leaves the scale of large evidence far behind; a quasi-Newton method on the whole training set, in
+coordinates in which the loss is round, finds the optimum in a few dozen passes. The ridge that keeps small
+data sets from over-fitting is chosen on validation data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import minimize
+from torch import Tensor, nn
+
+from stopwise.data.examples import Examples
+from stopwise.llr import LOSSES, inside_steps, inside_windows, multiplet_cross_entropy
+from stopwise.models.networks.modules import Integrator
+from stopwise.progress import Reporter
+from stopwise.models.networks.training.config import Recipe
+
+# From strong to weak; each starts from the optimum before it.
+RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 0.0)
+PASSES = 40  # over the data, at most, for one ridge
+TOLERANCE = 1e-7  # relative gain of the loss below which the optimum is reached
+# Steps tried on one line: good ones are found by then, and at the optimum of a loss in single precision there
+# are none to find.
+LINE_STEPS = 6
+
+
+def polish(
+    net: Integrator,
+    train_set: Examples,
+    validation_set: Examples | None,
+    recipe: Recipe,
+    *,
+    ridges: Sequence[float] | None = None,
+    progress: bool | str = False,
+) -> dict[str, Any]:
+    """Polish the last linear map of a trained network in place.
+
+    Parameters
+    ----------
+    net
+        The network; its `readout` is polished.
+    train_set, validation_set
+        The data. Without a validation set the ridge is the last but one, and the outcome is kept.
+    recipe
+        Tells loss, LLRe ratio, batch size and device.
+    ridges
+        To choose from, the strongest first; None: `RIDGES`.
+    progress
+        As for `Reporter`.
+
+    Returns
+    -------
+    told
+        What was chosen (None if nothing was better than what training left): `inputs`, "samples" where the
+        samples alone, without the learned features, do best, else "all"; `ridge`; and the validation loss
+        before and after, if there is a set.
+    """
+    ridges = RIDGES if ridges is None else ridges
+    net.eval()
+    problem = _Problem(net, recipe)
+    start = read_parameters(net.readout)
+    curvature = problem.curvature(start, train_set)
+    if validation_set is None:
+        path = _Path(problem, train_set, curvature, start, 0)
+        write_parameters(net.readout, path.optimum(ridges[-2]))
+        return {"ridge": ridges[-2]}
+    before = problem.loss(start, validation_set)[0]
+    best = _Choice(start, None, None, before)
+    # Where the evidence is linear in the samples, features that were learned only add noise.
+    inputs = ({"samples": len(start) - 1 - net.skipped} if net.skipped else {}) | {"all": 0}
+    with Reporter("polishing", len(inputs) * len(ridges), progress) as reporter:
+        for name, left_out in inputs.items():
+            path = _Path(problem, train_set, curvature, start, left_out)
+            best_here = np.inf
+            for ridge in ridges:
+                parameters = path.optimum(ridge)
+                loss = problem.loss(parameters, validation_set)[0]
+                reporter.advance(f"{name} · ridge {ridge:g} · validation {loss:.4g}")
+                best = min(best, _Choice(parameters, name, ridge, loss), key=lambda choice: choice.loss)
+                if loss > best_here:
+                    break  # weaker ridges fit noise
+                best_here = loss
+    write_parameters(net.readout, best.parameters)
+    return {
+        "inputs": best.inputs,
+        "ridge": best.ridge,
+        "validation_loss_before": before,
+        "validation_loss": best.loss,
+    }
+
+
+def room() -> int:
+    """Return how many bytes of features are kept between passes; beyond it, the network runs again."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not every system tells
+        memory = 4 * 2**30
+    return min(memory // 8, 4 * 2**30)
+
+
+class _Choice(NamedTuple):
+    """A last layer (p, K), how it was found (None: by training), and its validation loss."""
+
+    parameters: np.ndarray
+    inputs: str | None
+    ridge: float | None
+    loss: float
+
+
+def read_parameters(layer: nn.Linear) -> np.ndarray:
+    """Return weights and bias of a layer as one matrix (p, K), the bias last."""
+    return torch.cat([layer.weight.t(), layer.bias[None]]).detach().double().cpu().numpy()
+
+
+def write_parameters(layer: nn.Linear, parameters: np.ndarray) -> None:
+    """Set weights and bias of a layer from one matrix (p, K)."""
+    rows = torch.from_numpy(parameters)
+    with torch.no_grad():
+        layer.weight.copy_(rows[:-1].t())
+        layer.bias.copy_(rows[-1])
+
+
+class _Batch(NamedTuple):
+    """Features of a batch: scores are series @ parameters, multiplet logits are windows @ parameters.
+
+    Either is None where it has no share in the loss.
+    """
+
+    series: Tensor | None  # (B, T, p)
+    windows: Tensor | None  # (B, W, M, p), one after the other: those between tell little more
+    y: Tensor  # (B,)
+    lengths: Tensor | None  # (B,), None if all are equal
+    weight: Tensor  # (B,), adding up to 1 over the batches
+
+    @property
+    def bytes(self) -> int:
+        """Size of the features."""
+        return sum(part.nbytes for part in (self.series, self.windows) if part is not None)
+
+
+class _Problem:
+    """The loss as a function of the last layer's parameters (p, K)."""
+
+    def __init__(self, net: Integrator, recipe: Recipe) -> None:
+        self.net, self.recipe = net, recipe
+        self._kept: dict[int, list[_Batch]] = {}  # by the identity of the data
+        self._room = room()
+
+    def loss(self, parameters: np.ndarray, data: Examples) -> tuple[float, np.ndarray]:
+        """Return the loss over all data and its gradient (f, K).
+
+        As in training, but for the windows: each sample is in one of them.
+
+        `parameters` (f, K) may be the last f only: the others are 0 then.
+        """
+        ratio, total = self.recipe.llre_ratio, 0.0
+        # Class by class in memory: a few classes against many rows are three times faster so.
+        weights = torch.from_numpy(np.ascontiguousarray(parameters.T)).float().to(self.recipe.device)
+        weights.requires_grad_()  # (K, f)
+        gradient = torch.zeros(weights.shape, dtype=torch.float64)
+        for batch in self._batches(data):
+            loss = torch.zeros((), device=weights.device)
+            known = batch.y, batch.lengths, batch.weight
+            if batch.series is not None:
+                loss = ratio * LOSSES[self.recipe.loss](_map(batch.series, weights), *known)
+            if batch.windows is not None:
+                loss = loss + (1 - ratio) * multiplet_cross_entropy(
+                    _map(batch.windows, weights), *known, stride=batch.windows.shape[2]
+                )
+            (part,) = torch.autograd.grad(loss, weights)
+            total += loss.item()
+            gradient += part.double().cpu()
+        return total, gradient.numpy().T
+
+    @torch.no_grad()
+    def curvature(self, parameters: np.ndarray, data: Examples) -> np.ndarray:
+        """Return about the curvature (p, p) of the loss at `parameters`, the same for every class."""
+        ratio = self.recipe.llre_ratio
+        matrix = torch.from_numpy(parameters).float().to(self.recipe.device)
+        curvature = torch.zeros(len(matrix), len(matrix), dtype=torch.float64)
+        for batch in self._batches(data):
+            if batch.series is not None:
+                inside = inside_steps(batch.series, batch.lengths)
+                curvature += ratio * _curvature(batch.series, matrix, inside, batch.weight)
+            if batch.windows is not None:
+                inside = inside_windows(batch.windows, batch.lengths, stride=batch.windows.shape[2])
+                curvature += (1 - ratio) * _curvature(batch.windows, matrix, inside, batch.weight)
+        # A floor, so that directions without curvature yet stay solvable; one above what rounding leaves.
+        own = curvature.diagonal()
+        own += 1e-5 * own + 1e-6 * own.mean()
+        return curvature.numpy()
+
+    def _batches(self, data: Examples) -> Iterator[_Batch]:
+        """Yield the features batch by batch: the first from memory, as many as there is room for."""
+        kept = self._kept.setdefault(id(data), [])
+        yield from kept
+        left = self._room - sum(batch.bytes for batches in self._kept.values() for batch in batches)
+        for batch in self._computed(data, len(kept)):
+            left -= batch.bytes
+            if left >= 0:
+                kept.append(batch)
+            else:
+                left = -1  # none after it, even a smaller one: those kept are the first
+            yield batch
+
+    def _computed(self, data: Examples, first: int) -> Iterator[_Batch]:
+        """Yield the features from the batch number `first` on."""
+        device, size = self.recipe.device, self.recipe.batch_size
+        weights = (data.weights() / len(data)).astype(np.float32)
+        with _features_for_logits(self.net.readout):
+            for start in range(first * size, len(data), size):
+                rows = np.arange(start, min(start + size, len(data)))
+                x, lengths = data.read(rows)
+                equal = bool((lengths == x.shape[1]).all())
+                with torch.no_grad():
+                    series, windows = self.net(torch.from_numpy(x).to(device), self.recipe.llre_ratio < 1)
+                if windows is not None:
+                    windows = windows[:, :: windows.shape[2]].contiguous()
+                yield _Batch(
+                    series if self.recipe.llre_ratio > 0 else None,
+                    windows,
+                    torch.from_numpy(data.y[rows]).to(device),
+                    None if equal else torch.from_numpy(lengths).to(device),
+                    torch.from_numpy(weights[rows]).to(device),
+                )
+
+
+class _Path:
+    """Optima of loss + ridge/2 · |weights|², each found from the one before.
+
+    Parameters
+    ----------
+    problem, data
+        The loss, and the series to fit.
+    curvature
+        (p, p) of the loss, which with the ridge gives the coordinates in which it is round.
+    start
+        (p, K) parameters to start from.
+    left_out
+        How many parameters, the first ones, are 0 and not fitted.
+    """
+
+    def __init__(
+        self, problem: _Problem, data: Examples, curvature: np.ndarray, start: np.ndarray, left_out: int
+    ) -> None:
+        self.problem, self.data, self.left_out = problem, data, left_out
+        self.curvature = curvature[left_out:, left_out:]  # (f, f)
+        self.fitted = start[left_out:]  # (f, K)
+        self.penalised = np.ones((len(self.fitted), 1))
+        self.penalised[-1] = 0  # the bias is free of it
+
+    def optimum(self, ridge: float) -> np.ndarray:
+        """Return the parameters (p, K) of least loss with this ridge."""
+        shape = self.fitted.shape
+        root = cholesky(self.curvature + ridge * np.diag(self.penalised[:, 0]))  # upper triangular
+
+        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            fitted = solve_triangular(root, flat.reshape(shape))
+            loss, gradient = self.problem.loss(fitted, self.data)
+            loss += 0.5 * ridge * float((self.penalised * fitted**2).sum())
+            gradient = gradient + ridge * self.penalised * fitted
+            return loss, solve_triangular(root, gradient, trans="T").ravel()
+
+        options = {"maxfun": PASSES, "ftol": TOLERANCE, "gtol": 0.0, "maxls": LINE_STEPS}
+        begin = (root @ self.fitted).ravel()
+        found = minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
+        self.fitted = solve_triangular(root, np.asarray(found.x).reshape(shape))
+        return np.pad(self.fitted, ((self.left_out, 0), (0, 0)))
+
+
+@contextmanager
+def _features_for_logits(layer: nn.Linear) -> Iterator[None]:
+    """Let a layer answer its input beside a 1, in place of logits: formulas add it up as they would those."""
+
+    def answer(_: nn.Module, inputs: Any, __: Tensor) -> Tensor:
+        return torch.cat([*inputs, torch.ones_like(inputs[0][..., :1])], dim=-1)
+
+    handle = layer.register_forward_hook(answer)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _map(features: Tensor, weights: Tensor) -> Tensor:
+    """Return the map (..., K) of the last f features (..., p) by weights (K, f)."""
+    return F.linear(features[..., features.shape[-1] - weights.shape[1] :], weights)
+
+
+def _curvature(rows: Tensor, matrix: Tensor, inside: Tensor | None, weight: Tensor) -> Tensor:
+    """Return the sum (p, p) of w p(1−p) f fᵀ over the rows f of features (B, ..., p)."""
+    chance = torch.softmax(rows @ matrix, dim=-1)
+    doubt = (chance * (1 - chance)).sum(-1).flatten(1)  # (B, steps)
+    counts = inside.flatten(1) if inside is not None else torch.ones_like(doubt)
+    doubt = doubt * counts * (weight / counts.sum(1))[:, None]
+    scaled = (rows.flatten(1, -2) * doubt[..., None].sqrt()).flatten(0, 1)  # (B·steps, p)
+    return (scaled.t() @ scaled).double().cpu()

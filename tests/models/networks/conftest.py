@@ -1,0 +1,13 @@
+import pytest
+
+from stopwise.models.networks.modules import kernels
+
+
+@pytest.fixture(params=["numba", "torch"])
+def form(request, monkeypatch):
+    """The fast form of a network and the plain one, in turn."""
+    if request.param == "numba":
+        pytest.importorskip("numba")
+    else:
+        monkeypatch.setattr(kernels, "numba_is_there", lambda: False)
+    return request.param

@@ -1,0 +1,196 @@
+import numpy as np
+import pytest
+import torch
+
+from stopwise.models.networks.modules import Accumulator
+
+D, K, T, H = 3, 4, 6, 5
+
+
+def made(body="window", window=None, order=T - 1, **params):
+    """A network in float64 with weights and biases that are all different."""
+    net = Accumulator(D, K, order, body=body, window=window, hidden=H, **params).double().eval()
+    rng = np.random.default_rng(0)
+    for parameter in net.parameters():
+        parameter.data = torch.from_numpy(rng.normal(size=parameter.shape) * 0.7)
+    net.standardise(torch.from_numpy(rng.normal(size=D)), torch.tensor([0.5, 1.0, 2.0]))
+    return net
+
+
+def series(n=2, steps=T):
+    return torch.from_numpy(np.random.default_rng(1).normal(size=(n, steps, D)))
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def window_features(w, x):
+    """Features after the last of the samples x (t, D): a loop over the samples of the window."""
+    window = len(w["body.lags"])
+    present = min(len(x), window)
+    total = w["body.bias"][present - 1].copy()
+    for lag in range(present):
+        total += w["body.lags"][lag] @ x[len(x) - 1 - lag]
+    products = len(total) - H
+    rectified, left, right = np.split(total, [H - products, H])
+    return np.concatenate([np.maximum(rectified, 0), left * right])
+
+
+def lstm_features(w, x, squash):
+    """The state after the samples x (t, D): a plain LSTM cell."""
+    h, c = np.zeros(H), np.zeros(H)
+    for sample in x:
+        i, f, o, g = np.split(
+            w["body.lstm.input"] @ sample + w["body.lstm.recurrent"] @ h + w["body.lstm.bias"], 4
+        )
+        c = sigmoid(f) * c + sigmoid(i) * squash(g)
+        h = sigmoid(o) * squash(c)
+    return h
+
+
+def b2bsqrt(x):
+    return np.sign(x) * (np.sqrt(1 + np.abs(x)) - 1)
+
+
+def sums(net, x, features):
+    """Scores (t, K) of one series x (t, D) that starts afresh: a loop over its steps."""
+    w = {name: value.numpy() for name, value in net.state_dict().items()}
+    x = x.numpy() * w["scale"] + w["shift"]
+    total, scores = np.zeros(K), []
+    for t in range(1, len(x) + 1):
+        seen = features(w, x[:t])
+        total = total + w["head.weight"][:, : len(seen)] @ seen + w["head.bias"]
+        if net.skip:
+            total = total + w["head.weight"][:, len(seen) :] @ x[t - 1]
+        scores.append(total)
+    return np.array(scores)
+
+
+@pytest.mark.parametrize("products", [0, 2, H])
+@pytest.mark.parametrize("skip", [True, False])
+@pytest.mark.parametrize("multiplets", [True, False])
+@pytest.mark.parametrize("steps", [1, 3, T])
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_window_scores_are_a_loop_over_steps_and_windows(window, steps, multiplets, skip, products):
+    net, x = made(window=window, skip=skip, products=products), series(steps=steps)
+    with torch.no_grad():
+        scores = net(x, multiplets).scores.numpy()
+    for i in range(2):
+        np.testing.assert_allclose(scores[i], sums(net, x[i], window_features), atol=1e-12)
+
+
+@pytest.mark.parametrize("skip", [True, False])
+@pytest.mark.parametrize("multiplets", [True, False])
+@pytest.mark.parametrize(("activation", "squash"), [("tanh", np.tanh), ("b2bsqrt", b2bsqrt)])
+def test_lstm_scores_are_a_loop_over_cells(activation, squash, multiplets, skip):
+    net, x = made("lstm", activation=activation, skip=skip), series(steps=9)  # longer than in training, too
+    with torch.no_grad():
+        scores = net(x, multiplets).scores.numpy()
+    for i in range(2):
+        expected = sums(net, x[i], lambda w, x: lstm_features(w, x, squash))
+        np.testing.assert_allclose(scores[i], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("steps", [2, T])
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_multiplets_are_sums_over_windows_that_start_afresh(window, steps):
+    net, x = made(window=window), series(steps=steps)
+    with torch.no_grad():
+        logits = net(x, multiplets=True).multiplets.numpy()
+    samples = min(window, steps)
+    assert logits.shape == (2, steps - samples + 1, samples, K)
+    for i in range(2):
+        for start in range(steps - samples + 1):
+            expected = sums(net, x[i, start : start + samples], window_features)
+            np.testing.assert_allclose(logits[i, start], expected, atol=1e-12)
+
+
+def test_multiplets_of_an_lstm_are_the_prefixes_of_the_series():
+    net, x = made("lstm"), series()
+    with torch.no_grad():
+        evidence = net(x, multiplets=True)
+    np.testing.assert_array_equal(evidence.multiplets[:, 0], evidence.scores)
+
+
+def test_multiplets_are_made_only_when_asked_for():
+    assert made()(series()).multiplets is None
+
+
+CASES = [("window", 1), ("window", 4), ("lstm", None)]
+
+
+@pytest.mark.parametrize(("body", "window"), CASES)
+@pytest.mark.parametrize("multiplets", [True, False])
+def test_slopes_are_those_of_finite_differences(body, window, multiplets):
+    net, x = made(body, window), series()
+    rng = np.random.default_rng(2)
+
+    def value():
+        evidence = net(x, multiplets)
+        total = (evidence.scores * torch.from_numpy(weights[0])).sum()
+        return total + (evidence.multiplets * torch.from_numpy(weights[1])).sum() if multiplets else total
+
+    with torch.no_grad():
+        evidence = net(x, True)
+    weights = [rng.normal(size=part.shape) for part in evidence]
+    value().backward()
+    for name, parameter in net.named_parameters():
+        flat = parameter.data.view(-1)
+        for place in rng.choice(len(flat), min(len(flat), 6), replace=False):
+            ends = []
+            for step in (1e-6, -2e-6):
+                flat[place] += step
+                ends.append(value().item())
+            flat[place] += 1e-6
+            slope = (ends[0] - ends[1]) / 2e-6
+            assert parameter.grad.view(-1)[place].item() == pytest.approx(slope, rel=1e-5, abs=1e-6), name
+
+
+@pytest.mark.parametrize(("body", "window"), CASES)
+def test_future_samples_change_nothing_before(body, window):
+    net, x = made(body, window), series()
+    changed = x.clone()
+    changed[:, 4:] = 1e6
+    with torch.no_grad():
+        for multiplets in (True, False):
+            before, after = net(x, multiplets).scores, net(changed, multiplets).scores
+            assert torch.equal(before[:, :4], after[:, :4])
+            assert not torch.equal(before[:, 4:], after[:, 4:])
+            torch.testing.assert_close(net(x[:, :4], multiplets).scores, before[:, :4], rtol=0, atol=1e-12)
+
+
+def test_samples_before_the_window_change_no_increment():
+    net, x = made(window=2), series()
+    changed = x.clone()
+    changed[:, 0] = 100
+    with torch.no_grad():
+        a, b = (net(z).scores.diff(dim=1) for z in (x, changed))
+    np.testing.assert_allclose(a[:, 1:], b[:, 1:], atol=1e-10)
+    assert (a[:, 0] - b[:, 0]).abs().min() > 1e-6
+
+
+@pytest.mark.parametrize(("body", "window"), CASES)
+def test_scores_grow_where_evidence_does(body, window):
+    net = made(body, window)
+    with torch.no_grad():
+        scores = net(torch.ones(1, 4000, D, dtype=torch.float64)).scores[0]
+    gained = scores[3999] - scores[1999]
+    torch.testing.assert_close(gained, scores[2999] - scores[999])  # as fast late as early
+    assert gained.abs().max() > 100
+
+
+@pytest.mark.parametrize("multiplets", [True, False])
+def test_dropout_falls_in_training_only(multiplets):
+    net, x = made(window=2, dropout=0.5), series()
+    with torch.no_grad():
+        assert torch.equal(net(x, multiplets).scores, net(x, multiplets).scores)
+        net.train()
+        assert not torch.equal(net(x, multiplets).scores, net(x, multiplets).scores)
+
+
+def test_layer_norm_bounds_the_features():
+    net = made(window=1, layer_norm=True, skip=False)
+    with torch.no_grad():
+        small, large = (net(scale * series()).scores for scale in (1e5, 1e8))
+    torch.testing.assert_close(small, large, rtol=1e-2, atol=1e-2)

@@ -1,0 +1,135 @@
+"""Tandemformer against a plain twin: D-wide tokens, one encoder call for each prefix of each window."""
+
+import math
+
+import pytest
+import torch
+
+from stopwise.models.networks.modules import Tandemformer
+
+STEPS, FEATURES, CLASSES = 6, 4, 3
+SIZES = {"heads": 2, "head_size": 3, "feed_forward": 5, "mlp": 7}
+
+
+def normalised(tokens, norm):
+    if not isinstance(norm, torch.nn.LayerNorm):
+        return tokens
+    centred = tokens - tokens.mean(-1, keepdim=True)
+    return centred / (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt() * norm.weight + norm.bias
+
+
+def plain_block(block, tokens):
+    length = tokens.shape[0]
+    qkv = normalised(tokens, block.norm1) @ block.qkv.weight.T + block.qkv.bias
+    q, k, v = qkv.view(length, 3, SIZES["heads"], SIZES["head_size"]).unbind(1)  # (L, h, d)
+    mixed = []
+    for h in range(SIZES["heads"]):
+        weights = (q[:, h] @ k[:, h].T / math.sqrt(SIZES["head_size"])).softmax(-1)
+        mixed.append(weights @ v[:, h])
+    tokens = tokens + torch.cat(mixed, dim=1) @ block.out.weight.T + block.out.bias
+    units = normalised(tokens, block.norm2) @ block.expand.weight.T + block.expand.bias
+    return tokens + units.clamp(min=0) @ block.contract.weight.T + block.contract.bias
+
+
+def sinusoids(length):
+    places = torch.empty(length, FEATURES, dtype=torch.float64)
+    for place in range(length):
+        for pair in range(0, FEATURES, 2):
+            angle = place / 10000 ** (pair / FEATURES)
+            places[place, pair], places[place, pair + 1] = math.sin(angle), math.cos(angle)
+    return places
+
+
+def plain_logits(net, x, positions):
+    """Return the logits (K,) of one prefix x (i, D) of one window."""
+    length = len(x)
+    if positions == "learned":
+        x = x + net.places[:length]
+    elif positions == "sinusoidal":
+        x = x + sinusoids(length)
+    tokens = x if net.pooling != "one-token" else torch.cat([net.token[None], x])
+    for block in net.blocks:
+        tokens = plain_block(block, tokens)
+    pooled = {
+        "nsp": lambda: tokens.sum(0) / (net.order + 1),
+        "gap": lambda: tokens.mean(0),
+        "one-token": lambda: tokens[0],
+    }[net.pooling]()
+    return net.head(net.read(pooled))
+
+
+def plain_evidence(net, x, positions):
+    order = net.order
+    multiplets = torch.stack(
+        [
+            torch.stack(
+                [
+                    torch.stack([plain_logits(net, one[s : s + m + 1], positions) for m in range(order + 1)])
+                    for s in range(len(one) - order)
+                ]
+            )
+            for one in x
+        ]
+    )  # (B, W, M, K)
+    scores = list(multiplets[:, 0].unbind(1))
+    for window in multiplets[:, 1:].unbind(1):
+        scores.append(scores[-1] + window[:, -1] - (window[:, -2] if order else 0))
+    return torch.stack(scores, dim=1), multiplets
+
+
+CASES = [
+    (pooling, blocks, layer_norm, positions)
+    for pooling in ("nsp", "gap", "one-token")
+    for blocks, layer_norm, positions in [
+        (1, False, "none"),
+        (1, False, "sinusoidal"),
+        (1, False, "learned"),
+        (1, True, "none"),
+        (1, True, "learned"),
+        (2, False, "learned"),
+        (2, True, "sinusoidal"),
+    ]
+]
+
+
+@pytest.mark.parametrize("order", [0, 1, 3, STEPS - 1])
+@pytest.mark.parametrize(("pooling", "blocks", "layer_norm", "positions"), CASES)
+def test_evidence_and_gradients_are_those_of_the_plain_twin(
+    form, pooling, blocks, layer_norm, positions, order
+):
+    torch.manual_seed(order)
+    net = Tandemformer(
+        FEATURES,
+        CLASSES,
+        order,
+        blocks=blocks,
+        pooling=pooling,
+        layer_norm=layer_norm,
+        positions=positions,
+        **SIZES,
+    ).double()
+    for parameter in net.parameters():  # LayerNorms start as if they had none
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    x = torch.randn(2, STEPS, FEATURES, dtype=torch.float64)
+    expected, windows = plain_evidence(net, x, positions)
+    parameters = list(net.parameters())
+    close = 1e-6 if positions == "sinusoidal" else 1e-10  # the network makes its sinusoids in float32
+    for asked in (False, True):
+        found = net(x, multiplets=asked)
+        torch.testing.assert_close(found.scores, expected, rtol=close, atol=close)
+        total, plain = found.scores.square().sum(), expected.square().sum()
+        if asked:
+            torch.testing.assert_close(found.multiplets, windows, rtol=close, atol=close)
+            total, plain = total + found.multiplets.exp().sum(), plain + windows.exp().sum()
+        gradients = torch.autograd.grad(total, parameters)
+        wanted = torch.autograd.grad(plain, parameters, retain_graph=True)
+        for one, other in zip(gradients, wanted, strict=True):
+            torch.testing.assert_close(one, other, rtol=10 * close, atol=10 * close)
+
+
+def test_dropout_works_in_training_alone(form):
+    net = Tandemformer(FEATURES, CLASSES, 3, dropout=0.5)
+    x = torch.randn(2, STEPS, FEATURES)
+    assert not torch.equal(net(x).scores, net(x).scores)
+    net.eval()
+    assert torch.equal(net(x).scores, net(x).scores)
