@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stopwise as sw
+from stopwise.models.networks import modules
 from stopwise.persistence.folder import CheckpointError
 
 X, Y, _ = sw.datasets.gaussian(24, dim=2, length=6, seed=0)
@@ -145,7 +146,7 @@ def test_loading_from_nowhere(tmp_path):
 
 
 def test_a_model_of_ones_own_needs_its_maker_to_load(tmp_path):
-    fit(model=LSTMIntegrator, order=1).save(tmp_path)
+    fit(model=modules.LSTMIntegrator, order=1).save(tmp_path)
     with pytest.raises(CheckpointError, match="pass what made it as `model`"):
         sw.load(tmp_path)
 

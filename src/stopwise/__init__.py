@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stopwise import datasets, features, metrics, plots, rules
-    from stopwise.models.networks import modules as nets
+    from stopwise.data.series import Series
     from stopwise.decision import Decision, Decisions
     from stopwise.estimator import PAPER, EarlyClassifier, load
+    from stopwise.models.networks import modules as nets
     from stopwise.rules import SPRT, FiniteHorizon, FixedTime, MaxProbability, Tapering
-    from stopwise.data.series import Series
 
 __all__ = [
     "PAPER",
@@ -47,7 +47,7 @@ _HOMES = {
     "MaxProbability": "rules",
     "PAPER": "estimator",
     "SPRT": "rules",
-    "Series": "series",
+    "Series": "data.series",
     "Tapering": "rules",
     "load": "estimator",
 }
@@ -56,6 +56,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"stopwise.{_HOMES[name]}"), name)
+    if name == "nets":
+        return import_module("stopwise.models.networks.modules")
     if name in __all__:
         return import_module(f"stopwise.{name}")
     raise AttributeError(f"module 'stopwise' has no attribute {name!r}")

@@ -15,26 +15,26 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stopwise import rules
-from stopwise.models.networks.training import order_search as orders
 from stopwise.data import inputs as scaling
-from stopwise.persistence.folder import CheckpointError, load_model, save_model
-from stopwise.datasets import hold_out
-from stopwise.decision import Decisions
-from stopwise.persistence.description import described, parameters, restore
 from stopwise.data.examples import Examples, SeriesReader
 from stopwise.data.fingerprints import Fingerprints
 from stopwise.data.labels import known_indices, learn_classes
+from stopwise.data.series import MISSING, Series
+from stopwise.datasets import hold_out
+from stopwise.decision import Decisions
 from stopwise.models.networks.modules import Integrator, build
+from stopwise.models.networks.scoring import scored
 from stopwise.models.networks.steps import make_step
-from stopwise.models.networks.training.polish import polish
+from stopwise.models.networks.training import order_search as orders
 from stopwise.models.networks.training.config import RECIPE_FIELDS, Recipe
+from stopwise.models.networks.training.loop import train
+from stopwise.models.networks.training.polish import polish
+from stopwise.persistence.description import described, parameters, restore
+from stopwise.persistence.folder import CheckpointError, load_model, save_model
 from stopwise.rules import SPRT, Calibrated, FiniteHorizon, Rule
 from stopwise.rules.arrays import check_prior
-from stopwise.models.networks.scoring import scored
-from stopwise.data.series import MISSING, Series
 from stopwise.streaming.stream import Engine, Stream
 from stopwise.streaming.streams import Streams
-from stopwise.models.networks.training.loop import train
 from stopwise.validation import check_choice, check_integer, check_real
 
 # The paper's settings, where they are not the defaults: EarlyClassifier("tandemformer", **PAPER).

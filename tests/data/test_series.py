@@ -6,8 +6,8 @@ import pytest
 import scipy.sparse
 import torch
 
-from stopwise.datasets import GaussianSeries
 from stopwise.data.series import Series, hold
+from stopwise.datasets import GaussianSeries
 
 
 def numbers(*shape, seed=0):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from stopwise.models.networks.training import order_search as orders
 from stopwise.cli import app
 from stopwise.experiments import fig2, guarantees, models, presets
 from stopwise.experiments.conditions import CONDITIONS, name_of, values
 from stopwise.experiments.limits import limit
 from stopwise.experiments.models import MODELS, tuned
 from stopwise.experiments.runs import run
+from stopwise.models.networks.training import order_search as orders
 
 TINY = presets.Preset(3, 4, 40, 20, 20, 1, 80, 1, 2, 20, 1)
 

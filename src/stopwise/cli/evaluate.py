@@ -32,10 +32,10 @@ def evaluate(
 ) -> None:
     """Judge a trained model on labelled series: error, hitting time, speed-accuracy tradeoff."""
     from stopwise import plots
+    from stopwise.data.series import Series
     from stopwise.estimator import load
     from stopwise.metrics import ausat, sat_curve, summarize
     from stopwise.rules import SPRT, Calibrated, observed_rate
-    from stopwise.data.series import Series
 
     clf, series = load(model), read_labelled(data)
     y = class_indices(clf, series)

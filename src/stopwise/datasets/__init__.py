@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from stopwise.data.holdout import hold_out
 from stopwise.datasets.autoregressive import autoregressive, transition_matrices
 from stopwise.datasets.catalogue import CATALOGUE
 from stopwise.datasets.fetching import DownloadError, fetch
 from stopwise.datasets.files import read, write
 from stopwise.datasets.gaussian import GaussianSeries, gaussian
 from stopwise.datasets.hidden_markov import hidden_markov
-from stopwise.data.holdout import hold_out
 from stopwise.datasets.labelled import LabelledSeries
 from stopwise.datasets.nosaic import NosaicSeries, nosaic_mnist
 from stopwise.datasets.registry import Split, load

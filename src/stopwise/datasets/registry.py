@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stopwise.datasets.catalogue import CATALOGUE, how_to_get
 from stopwise.data.holdout import hold_out
+from stopwise.datasets.catalogue import CATALOGUE, how_to_get
 from stopwise.datasets.npz import read_npz
 from stopwise.validation import check_class_indices, check_lengths
 

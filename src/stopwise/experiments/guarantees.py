@@ -17,7 +17,7 @@ from stopwise.estimator import EarlyClassifier
 from stopwise.experiments.sweep import Job, sweep
 from stopwise.experiments.tables import write_table
 from stopwise.rules import SPRT, calibrate
-from stopwise.rules.hits import CANDIDATES, Trials, totals_by_candidate
+from stopwise.rules.calibration.trials import CANDIDATES, Trials, totals_by_candidate
 
 MODELS: dict[str, dict[str, Any]] = {
     "too sure: every measurement counted 3 times": {

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from stopwise import rules
-from stopwise.persistence.folder import CheckpointError
 from stopwise.data.fingerprints import Fingerprints
+from stopwise.persistence.folder import CheckpointError
 
 
 def described(clf: Any) -> dict[str, Any]:

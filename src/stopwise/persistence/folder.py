@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from stopwise.persistence import tensors as storage
 from stopwise.atomic import write_durably
+from stopwise.persistence import tensors as storage
 
 FORMAT = "stopwise-model"
 FORMAT_VERSION = 1

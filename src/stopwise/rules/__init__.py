@@ -18,15 +18,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from stopwise.rules.base import Rule
-from stopwise.rules.calibrated import Calibrated
-from stopwise.rules.calibration import calibrate, observed_rate
-from stopwise.rules.finite_horizon import FiniteHorizon
+from stopwise.rules.calibration.calibrate import calibrate, observed_rate
+from stopwise.rules.calibration.calibrated import Calibrated
+from stopwise.rules.calibration.guarantee import Guarantee
+from stopwise.rules.calibration.learn_then_test import NoThresholdError
+from stopwise.rules.finite_horizon.rule import FiniteHorizon
 from stopwise.rules.fixed_time import FixedTime
-from stopwise.rules.guarantee import Guarantee
 from stopwise.rules.max_probability import MaxProbability
 from stopwise.rules.sprt import SPRT
 from stopwise.rules.tapering import Tapering
-from stopwise.rules.testing import NoThresholdError
 from stopwise.validation import check_choice
 
 __all__ = [

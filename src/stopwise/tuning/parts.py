@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.datasets import hold_out
 from stopwise.data.series import Series
+from stopwise.datasets import hold_out
 
 # Series whose values tell one data set from another.
 DIGEST_SERIES = 100

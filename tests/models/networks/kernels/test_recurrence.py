@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from stopwise.models.networks.kernels.recurrence import Squash, WindowStates
 from stopwise.models.networks.modules import kernels
 from stopwise.models.networks.modules.activations import b2bsqrt
-from stopwise.models.networks.kernels.recurrence import Squash, WindowStates
 
 SQUASHES = [Squash(True), Squash(False, 0.1), Squash(False, 1.0), Squash(False, 10.0)]
 

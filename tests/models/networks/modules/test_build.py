@@ -1,7 +1,15 @@
 import pytest
 import torch
 
-from stopwise.models.networks.modules import MODELS, Accumulator, Evidence, Integrator, LSTMIntegrator, Tandemformer, build
+from stopwise.models.networks.modules import (
+    MODELS,
+    Accumulator,
+    Evidence,
+    Integrator,
+    LSTMIntegrator,
+    Tandemformer,
+    build,
+)
 from stopwise.models.networks.modules.accumulator import LSTMBody, WindowBody
 
 SIZES = {"features": 3, "classes": 4, "order": 2, "longest": False}
@@ -121,7 +129,12 @@ def test_own_callable(make):
             "`model` must take .* 'gian'; got an unexpected keyword argument 'gian'",
         ),
         (lambda features: None, {}, TypeError, r"`model` must take \(features, classes, order\).*too many"),
-        (torch.nn.Linear, {}, TypeError, "`model` must make a stopwise.models.networks.modules.Integrator; it made a Linear"),
+        (
+            torch.nn.Linear,
+            {},
+            TypeError,
+            "`model` must make an Integrator; it made a Linear",
+        ),
         (
             Own,
             {"formula": "oblivion"},

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 
+from stopwise.data.examples import Examples
+from stopwise.data.series import Series
+from stopwise.models.networks.modules import Evidence, Integrator, build
 from stopwise.models.networks.training import checkpoint as snapshot
 from stopwise.models.networks.training import loop as training
-from stopwise.persistence import tensors as storage
-from stopwise.data.examples import Examples
-from stopwise.models.networks.modules import Evidence, Integrator, build
 from stopwise.models.networks.training.config import RECIPE_FIELDS, Recipe
-from stopwise.data.series import Series
-from stopwise.persistence.tensors import StorageError
 from stopwise.models.networks.training.loop import train
+from stopwise.persistence import tensors as storage
+from stopwise.persistence.tensors import StorageError
 
 
 class Read:

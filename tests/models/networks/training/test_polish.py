@@ -6,12 +6,12 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import stopwise as sw
-from stopwise.models.networks import modules as nets
 from stopwise.data.examples import Examples
-from stopwise.llr import lsel
-from stopwise.models.networks.training.polish import _Problem, polish, read_parameters, write_parameters
-from stopwise.models.networks.training.config import Recipe
 from stopwise.data.series import Series
+from stopwise.llr import lsel
+from stopwise.models.networks import modules as nets
+from stopwise.models.networks.training.config import Recipe
+from stopwise.models.networks.training.polish import _Problem, polish, read_parameters, write_parameters
 
 
 def examples(X, y, classes=2):
@@ -112,7 +112,7 @@ def test_what_does_not_fit_into_memory_is_computed_again(world, kept, monkeypatc
     start = read_parameters(net.readout)
     expected = _Problem(net, recipe).loss(start, data)
     sizes = [batch.bytes for batch in _Problem(net, recipe)._computed(data, 0)]
-    monkeypatch.setattr("stopwise.models.networks.training.polish.room", lambda: sum(sizes[:kept]) + min(sizes) // 2)
+    monkeypatch.setattr(f"{_Problem.__module__}.room", lambda: sum(sizes[:kept]) + min(sizes) // 2)
     calls = []
     net.register_forward_hook(lambda *_: calls.append(1))
     problem = _Problem(net, recipe)

@@ -22,7 +22,7 @@ WORTH_A_THREAD = 1 << 16  # elements: below that, waking a thread costs more tha
 
 
 def kernels_for(name: str, *tensors: Tensor) -> ModuleType | None:
-    """Return the kernels in stopwise.models.networks.kernels.<name>, or None where the plain torch form must do.
+    """Return the kernels in the module of that name beside this one, or None where plain torch must do.
 
     Kernels exist for float32 and float64 tensors (all of one type) on the CPU, if numba is installed.
     """

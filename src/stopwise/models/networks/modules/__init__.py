@@ -124,5 +124,5 @@ def _own(
         ) from error
     net = model(features, classes, order, **params)
     if not isinstance(net, Integrator):
-        raise TypeError(f"`model` must make a stopwise.models.networks.modules.Integrator; it made a {type(net).__name__}.")
+        raise TypeError(f"`model` must make an Integrator; it made a {type(net).__name__}.")
     return net

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from stopwise.llr import WindowLogits
+from stopwise.models.networks.kernels.recurrence import Squash, WindowStates
 from stopwise.models.networks.modules.activations import check_alpha
 from stopwise.models.networks.modules.base import WindowIntegrator
-from stopwise.models.networks.kernels.recurrence import Squash, WindowStates
 from stopwise.validation import check_choice, check_integer, check_real
 
 

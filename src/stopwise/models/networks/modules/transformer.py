@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from stopwise.llr import WindowLogits
-from stopwise.models.networks.modules.base import WindowIntegrator
 from stopwise.models.networks.kernels.prefix_attention import Spread, Windows, pool_prefixes
+from stopwise.models.networks.modules.base import WindowIntegrator
 from stopwise.validation import check_choice, check_integer, check_real
 
 POOLINGS = ("nsp", "gap", "one-token")

@@ -15,10 +15,10 @@ import numpy as np
 from stopwise.models.networks.modules.accumulator import Accumulator
 from stopwise.models.networks.modules.base import Integrator
 from stopwise.models.networks.modules.lstm import LSTMIntegrator
+from stopwise.models.networks.modules.transformer import Tandemformer
 from stopwise.models.networks.steps.accumulator import AccumulatorStep
 from stopwise.models.networks.steps.base import State, Step
 from stopwise.models.networks.steps.windows import LSTMStep, TandemformerStep
-from stopwise.models.networks.modules.transformer import Tandemformer
 
 __all__ = ["STEPS", "State", "Step", "make_step"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from stopwise.models.networks.modules.lstm import LSTMIntegrator
-from stopwise.models.networks.steps.base import Array, Cell, State, Step, norm_of
 from stopwise.models.networks.modules.transformer import Block, Tandemformer
+from stopwise.models.networks.steps.base import Array, Cell, State, Step, norm_of
 
 
 class WindowStep(Step):

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from stopwise.persistence import tensors as storage
 from stopwise.data.examples import Examples
 from stopwise.models.networks.training.config import Recipe
+from stopwise.persistence import tensors as storage
 
 
 class Snapshot(NamedTuple):

@@ -18,13 +18,13 @@ import torch
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import ProcessRaisedException
 
-from stopwise.models.networks.training import checkpoint as snapshot
 from stopwise.data.examples import Examples
 from stopwise.llr import LOSSES, multiplet_cross_entropy
 from stopwise.models.networks.modules import Integrator
-from stopwise.progress import Reporter
+from stopwise.models.networks.training import checkpoint as snapshot
 from stopwise.models.networks.training.config import Recipe
 from stopwise.persistence.tensors import StorageError
+from stopwise.progress import Reporter
 
 
 def train(

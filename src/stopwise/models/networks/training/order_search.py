@@ -15,10 +15,10 @@ import numpy as np
 
 from stopwise.data.examples import Examples
 from stopwise.models.networks.modules import Integrator
-from stopwise.models.networks.training.polish import polish
-from stopwise.models.networks.training.config import Recipe
 from stopwise.models.networks.scoring import scored
+from stopwise.models.networks.training.config import Recipe
 from stopwise.models.networks.training.loop import train
+from stopwise.models.networks.training.polish import polish
 
 CANDIDATES = (0, 1, 2, 3, 5, 8)
 # An order is clearly worse when it loses by so many standard errors, series by series; or by one, if that is

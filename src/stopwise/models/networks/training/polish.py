@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from stopwise.data.examples import Examples
 from stopwise.llr import LOSSES, inside_steps, inside_windows, multiplet_cross_entropy
 from stopwise.models.networks.modules import Integrator
-from stopwise.progress import Reporter
 from stopwise.models.networks.training.config import Recipe
+from stopwise.progress import Reporter
 
 # From strong to weak; each starts from the optimum before it.
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 0.0)

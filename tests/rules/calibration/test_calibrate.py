@@ -11,9 +11,9 @@ from scipy.stats import binom
 import stopwise as sw
 from stopwise import rules
 from stopwise.rules import SPRT, Calibrated, Guarantee, NoThresholdError, calibrate, observed_rate
-from stopwise.rules.conditional import _test, conditional_thresholds
-from stopwise.rules.hits import CANDIDATES, Trials, stopping_steps, totals_by_candidate
-from stopwise.rules.testing import last_accepted, series_needed
+from stopwise.rules.calibration.conditional import _test, conditional_thresholds
+from stopwise.rules.calibration.learn_then_test import last_accepted, series_needed
+from stopwise.rules.calibration.trials import CANDIDATES, Trials, stopping_steps, totals_by_candidate
 
 
 def walks(n=120, steps=9, classes=3, seed=0, ragged=True, digits=None):

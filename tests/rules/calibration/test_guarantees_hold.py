@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import stopwise as sw
 from stopwise.rules import calibrate, observed_rate
-from stopwise.rules.hits import CANDIDATES, Trials, totals_by_candidate
+from stopwise.rules.calibration.trials import CANDIDATES, Trials, totals_by_candidate
 
 pytestmark = pytest.mark.slow
 

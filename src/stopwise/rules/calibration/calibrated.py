@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.rules.guarantee import Guarantee
+from stopwise.rules.calibration.guarantee import Guarantee
 from stopwise.rules.sprt import SPRT
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import bdtr
 
-from stopwise.rules.guarantee import percent
+from stopwise.rules.calibration.guarantee import percent
 
 
 class NoThresholdError(ValueError):

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from stopwise.rules import backward
 from stopwise.rules.arrays import check_prior, frozen_floats
 from stopwise.rules.base import Rule
-from stopwise.rules.concave import knots_for, tents
-from stopwise.rules.posteriors import softmax, stretch
+from stopwise.rules.finite_horizon import backward
+from stopwise.rules.finite_horizon.concave import knots_for, tents
+from stopwise.rules.finite_horizon.posteriors import softmax, stretch
 from stopwise.validation import check_class_indices, check_integer, check_real, check_scores
 
 # Fewer series than this tell nothing about what waiting costs.

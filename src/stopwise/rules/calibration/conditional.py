@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stopwise.rules.hits import Trials, stopping_steps
-from stopwise.rules.testing import p_values
+from stopwise.rules.calibration.learn_then_test import p_values
+from stopwise.rules.calibration.trials import Trials, stopping_steps
 
 # How sure the suggesting half must be: the surer, the later the thresholds stop, and the sooner the other
 # half agrees. What serves best is tried out within the suggesting half.

@@ -7,8 +7,8 @@ import stopwise as sw
 from stopwise.metrics import average_cost
 from stopwise.plots import stopping_lines
 from stopwise.rules import SPRT, FiniteHorizon, backward, finite_horizon
-from stopwise.rules.concave import ConcaveFit, knots_for, tents
-from stopwise.rules.posteriors import fit_step
+from stopwise.rules.finite_horizon.concave import ConcaveFit, knots_for, tents
+from stopwise.rules.finite_horizon.posteriors import fit_step
 
 OFFSET = 0.5
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from stopwise.metrics import sat_curve
-from stopwise.rules.calibrated import Calibrated
-from stopwise.rules.conditional import conditional_thresholds
-from stopwise.rules.guarantee import Guarantee
-from stopwise.rules.hits import CANDIDATES, Trials, stopping_steps, totals_by_candidate
-from stopwise.rules.testing import last_accepted, p_values, refusal, too_few
+from stopwise.rules.calibration.calibrated import Calibrated
+from stopwise.rules.calibration.conditional import conditional_thresholds
+from stopwise.rules.calibration.guarantee import Guarantee
+from stopwise.rules.calibration.learn_then_test import last_accepted, p_values, refusal, too_few
+from stopwise.rules.calibration.trials import CANDIDATES, Trials, stopping_steps, totals_by_candidate
 from stopwise.validation import check_integer, check_real
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stopwise.rules.concave import ConcaveFit, features_for, knots_for, tents
-from stopwise.rules.posteriors import BENDS, fit_step, softmax, stretch
+from stopwise.rules.finite_horizon.concave import ConcaveFit, features_for, knots_for, tents
+from stopwise.rules.finite_horizon.posteriors import BENDS, fit_step, softmax, stretch
 
 # The variance of the next step's risk is roughly the risk of stopping now; this share of the largest
 # loss keeps the weights of all but decided series finite.

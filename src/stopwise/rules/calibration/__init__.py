@@ -1,0 +1,1 @@
+"""Thresholds from held-out series, with a guarantee: learn, then test."""

@@ -1,0 +1,1 @@
+"""The cheapest rule for a deadline: backward induction on calibrated posteriors."""
