@@ -1,6 +1,6 @@
 import pytest
 
-from stopwise.models.networks.modules import kernels
+from stopwise.models.networks.kernels import fused as kernels
 
 
 @pytest.fixture(params=["numba", "torch"])

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from stopwise.models.networks.kernels import fused as kernels
 from stopwise.models.networks.kernels.prefix_attention import Windows, pool_prefixes
-from stopwise.models.networks.modules import kernels
 
 SHAPES = [
     (1, 1, 1, 1, 1),

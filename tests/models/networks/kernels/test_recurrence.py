@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from stopwise.models.networks.kernels import fused as kernels
 from stopwise.models.networks.kernels.recurrence import Squash, WindowStates
-from stopwise.models.networks.modules import kernels
 from stopwise.models.networks.modules.activations import b2bsqrt
 
 SQUASHES = [Squash(True), Squash(False, 0.1), Squash(False, 1.0), Squash(False, 10.0)]

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from stopwise.models.networks.kernels import buffers
 from stopwise.models.networks.kernels.fused import kernels_for, spread
-from stopwise.models.networks.modules import buffers
 
 
 class Squash(NamedTuple):
