@@ -6,7 +6,9 @@ import pytest
 import stopwise as sw
 from stopwise.metrics import average_cost
 from stopwise.plots import stopping_lines
-from stopwise.rules import SPRT, FiniteHorizon, backward, finite_horizon
+from stopwise.rules import SPRT, FiniteHorizon
+from stopwise.rules.finite_horizon import backward
+from stopwise.rules.finite_horizon import rule as finite_horizon
 from stopwise.rules.finite_horizon.concave import ConcaveFit, knots_for, tents
 from stopwise.rules.finite_horizon.posteriors import fit_step
 

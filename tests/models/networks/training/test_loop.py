@@ -330,7 +330,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, sys.argv[1])
-from test_training import Recipe, network, train, world
+from test_loop import Recipe, network, train, world
 
 def work(checkpoint, out):
     net = network(dropout=0.3)
@@ -580,7 +580,7 @@ def run_script(tmp_path, body):
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         import numpy as np
         import torch
-        from test_training import *
+        from test_loop import *
 
         if __name__ == "__main__":
     """
