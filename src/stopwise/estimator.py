@@ -1,121 +1,89 @@
-"""`EarlyClassifier`: the scikit-learn face of it all."""
+"""`EarlyClassifier`: data in, model, stopping rule, decisions."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stopwise import rules
-from stopwise.data import inputs as scaling
-from stopwise.data.examples import Examples, SeriesReader
+from stopwise import models, rules
+from stopwise.data.examples import Examples
 from stopwise.data.fingerprints import Fingerprints
-from stopwise.data.labels import known_indices, learn_classes
-from stopwise.data.series import MISSING, Series
-from stopwise.datasets import hold_out
+from stopwise.data.inputs import InputReader, Inputs
+from stopwise.data.labels import check_labels, check_prior_setting, class_shares, known_indices, learn_classes
+from stopwise.data.series import SeriesSet
 from stopwise.decision import Decisions
-from stopwise.models.networks.modules import Integrator, build
-from stopwise.models.networks.scoring import scored
-from stopwise.models.networks.steps import make_step
-from stopwise.models.networks.training import order_search as orders
-from stopwise.models.networks.training.config import RECIPE_FIELDS, Recipe
-from stopwise.models.networks.training.loop import train
-from stopwise.models.networks.training.polish import polish
-from stopwise.persistence.description import described, parameters, restore
-from stopwise.persistence.folder import CheckpointError, load_model, save_model
-from stopwise.rules import SPRT, Calibrated, FiniteHorizon, Rule
-from stopwise.rules.arrays import check_prior
-from stopwise.streaming.stream import Engine, Stream
+from stopwise.models import Model
+from stopwise.models.registry import rebuild
+from stopwise.persistence.description import describe, parameters, restore
+from stopwise.persistence.digests import digest_tensors
+from stopwise.persistence.folder import ModelFolderError, load_model, save_model
+from stopwise.rules import SPRT, Calibrated, Rule
+from stopwise.streaming.engine import Engine
+from stopwise.streaming.scoring import scored
+from stopwise.streaming.stream import Stream
 from stopwise.streaming.streams import Streams
-from stopwise.validation import check_choice, check_integer, check_real
+from stopwise.validation import check_integer, inside
 
-# The paper's settings, where they are not the defaults: EarlyClassifier("tandemformer", **PAPER).
-PAPER: dict[str, Any] = {"order": None, "llre_ratio": 1.0, "polish": False}
+DEFAULT_RULE = {"error_rate": 0.05}
 
 
 class EarlyClassifier(ClassifierMixin, BaseEstimator):
     """Classify time series as early as the evidence allows.
 
-    A network estimates log-likelihood ratios between the classes after every sample; a stopping rule
-    decides as soon as they are large enough.
+    A model estimates log-likelihood ratios between the classes after every sample; a stopping rule decides
+    as soon as they are large enough.
 
     Parameters
     ----------
     model
-        "accumulator", "b2bsqrt" (B2Bsqrt-TANDEM), "tandemformer", "lstm" (tanh, the baselines), or a
-        callable (features, classes, order) → `stopwise.models.networks.modules.Integrator` of your own.
-    order
-        N, the Markov order: the evidence of a sample depends on the N before it. None: the longest the
-        series allow. "auto": short trainings of small orders and of the longest, of which the smallest is
-        taken that does not clearly lose on validation series. That can take longer than the training itself:
-        give the order where you know it.
-    formula
-        "tandem" or "oblivion": from logits of windows to scores.
-    loss
-        "lsel" or "lllr".
-    llre_ratio
-        r in r · loss + (1−r) · multiplet cross-entropy.
+        "accumulator", "b2bsqrt" (B2Bsqrt-TANDEM), "tandemformer", "tanh" (the paper's baselines), each with
+        its defaults; or a model such as `stopwise.models.Accumulator(order=2)`.
     rule
         The stopping rule; None: `SPRT(error_rate=0.05)`.
-    max_epochs, batch_size, learning_rate, optimizer, schedule, weight_decay, gradient_clip, patience
-        Training; see `stopwise.models.networks.training.loop.Recipe`.
-    polish
-        After training, take the last layer to the optimum of its convex loss on the training data: the
-        scale of large evidence comes right. A few dozen passes over the data; what it keeps in memory
-        between them is at most an eighth of the machine's, and 4 GiB.
-    dropout
-        In the network.
-    validation_fraction
-        Share of each class held out, at least one series, to choose the best epoch, the order and the
-        ridge of the polish; 0 for none.
+    prior
+        How often the classes occur where the classifier is used: "empirical", as in training; "uniform"; or
+        {label: share}. Forced decisions, probabilities and rules that weigh classes use it. `SPRT` accepts
+        by log-likelihood ratios alone, because its promise is per class.
     standardize
-        True: shift and scale each channel by its mean and deviation over the training data. "together": scale
-        all channels by one deviation, so that small ones stay small; right for principal components and
-        whatever else tells by its size how much it matters. False: take the samples as they are.
+        True: shift and scale each channel by its mean and deviation over the training series. "together":
+        scale all channels by one deviation, so that small ones stay small; right for principal components
+        and others whose size says how much they matter. False: take the samples as they are.
     missing
-        "error": NaN is an error. "mask": NaN means not observed; the last seen value is held and a channel
-        per channel tells the network what was observed.
-    model_params
-        Further arguments of the network, such as {"hidden": 128}.
-    device, devices
-        A torch device, and how many: more than one trains data-parallel on Lightning Fabric.
+        "error": NaN is an error. "mask": NaN means not observed; the last observed value is held, and a
+        further channel for each says what was observed.
     progress
-        True: a bar on a terminal, lines elsewhere; False: nothing; "auto": a bar on a terminal only.
-    seed
-        The same seed gives the same result on the same machine.
+        True: a bar on a terminal, lines elsewhere. False: nothing. "auto": a bar on a terminal only.
+    random_state
+        Seed: the same seed gives the same result on the same machine.
 
     Attributes
     ----------
     classes_
         (K,) the labels.
-    net_
-        The trained network.
-    history_
-        Losses and learning rate of each epoch.
-    polish_
-        What polishing did: inputs and ridge chosen, and the validation loss before and after; None without.
-    order_, n_steps_, n_channels_
-        N, and the steps and channels of the training series.
-    order_search_
-        With order="auto", what was seen of each order: its validation LSEL, the excess over the best, and
-        the standard error of that; else None.
+    model_
+        The fitted model; `model_.report_` says what fitting did.
     rule_
-        The stopping rule in use. A fitted classifier takes another by `clf.rule_ = rule`: streams made from
-        then on, decisions and saved models follow it.
+        The stopping rule in use. A fitted classifier takes another by `clf.rule_ = rule`.
+    prior_
+        (K,) how often each class occurs.
+    inputs_
+        What the model sees of a sample.
+    n_steps_, n_channels_
+        Steps of the longest training series, and channels of a sample.
 
     Examples
     --------
     >>> import stopwise as sw
     >>> X, y, _ = sw.datasets.gaussian(n=400, offset=1.0, dim=4, length=20, seed=0)
-    >>> clf = sw.EarlyClassifier(order=0, max_epochs=20, learning_rate=0.01).fit(X, y)
+    >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
     >>> X_new, y_new, _ = sw.datasets.gaussian(n=400, offset=1.0, dim=4, length=20, seed=1)
     >>> d = clf.decide(X_new)
     >>> bool((d.labels == y_new).mean() > 0.9), bool(d.times.mean() < 10)
@@ -124,114 +92,98 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        model: str | Callable[..., Integrator] = "accumulator",
+        model: str | Model = "accumulator",
         *,
-        order: int | str | None = "auto",
-        formula: str = "tandem",
-        loss: str = "lsel",
-        llre_ratio: float = 0.5,
         rule: Rule | None = None,
-        max_epochs: int = 50,
-        batch_size: int = 100,
-        learning_rate: float = 1e-2,
-        optimizer: str = "adam",
-        schedule: str = "cosine",
-        weight_decay: float = 0.0,
-        gradient_clip: float | None = None,
-        patience: int | None = 10,
-        polish: bool = True,
-        dropout: float = 0.0,
-        validation_fraction: float = 0.1,
+        prior: str | Mapping[Any, float] = "empirical",
         standardize: bool | str = True,
         missing: str = "error",
-        model_params: dict[str, Any] | None = None,
-        device: str = "cpu",
-        devices: int = 1,
         progress: bool | str = "auto",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.model = model
-        self.order = order
-        self.formula = formula
-        self.loss = loss
-        self.llre_ratio = llre_ratio
         self.rule = rule
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.gradient_clip = gradient_clip
-        self.patience = patience
-        self.polish = polish
-        self.dropout = dropout
-        self.validation_fraction = validation_fraction
+        self.prior = prior
         self.standardize = standardize
         self.missing = missing
-        self.model_params = model_params
-        self.device = device
-        self.devices = devices
         self.progress = progress
-        self.seed = seed
+        self.random_state = random_state
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], **params: Any) -> Self:
+        """Return a classifier from flat settings, as `stopwise tune` and experiments store them.
+
+        Parameters
+        ----------
+        settings
+            "model", a name; parameters of the classifier; and options of the model, nested ones with a dot.
+        params
+            Further parameters of the classifier.
+
+        Examples
+        --------
+        >>> EarlyClassifier.from_settings({"model": "tanh", "order": 2, "training.max_epochs": 5})
+        EarlyClassifier(model=TanhTandem(order=2, training=Training(max_epochs=5)))
+        """
+        own = {name: value for name, value in settings.items() if name in cls._get_param_names()}
+        rest = {name: value for name, value in settings.items() if name not in own}
+        model = models.make(own.pop("model", "accumulator"), rest)
+        return cls(model, **own | params)
 
     def fit(
         self,
         X: Any,
         y: Any,
         *,
+        groups: Any = None,
         validation_data: tuple[Any, Any] | None = None,
         checkpoint: str | Path | None = None,
         on_epoch: Callable[[EarlyClassifier, dict[str, float]], None] | None = None,
     ) -> Self:
-        """Train the network.
+        """Fit the model.
 
         Parameters
         ----------
         X
-            (n, T, D) or (n, T), a list of n arrays (T_i, D) of unequal length, a memory map, or a `Series`.
+            (n, T, D) or (n, T), a list of n arrays (T_i, D) of unequal length, a memory map, or a `SeriesSet`.
         y
             (n,) labels of any type.
+        groups
+            (n,) who or which recording each series comes from: validation parts never split a group.
         validation_data
-            (X, y) to choose the best epoch on, in place of a share of the training data.
+            (X, y) for a model that chooses settings on validation series, in place of a share of X.
         checkpoint
-            A file that holds the training state after each epoch. If it is there already, training goes on
-            from it and ends with the same weights as a run that was never interrupted.
+            A file that holds the training state after each epoch. If it exists, training resumes from it and
+            ends with the same weights as a run that was never interrupted.
         on_epoch
-            Called after each epoch with this classifier, which can score as it stands, and the epoch's
-            record; to stop the training, raise. With devices=1 only.
+            Called after each training epoch with this classifier, which can score as it is, and the record
+            of the epoch; to stop the training, raise.
         """
-        recipe = Recipe(**{name: getattr(self, name) for name in RECIPE_FIELDS})
         self._check_parameters()
         series = self._series(X, fitting=True)
         self.classes_, indices = learn_classes(y, len(series))
-        self._check_order(series.steps)
+        self.prior_ = class_shares(self.prior, self.classes_, indices)
         self.n_steps_, self.n_channels_ = series.steps, series.channels
-        learnt, held = self._parts(series, indices, validation_data)
-        self._moments = scaling.moments(learnt[0], self.standardize, self.missing, self.seed)
-        self._fill = self._moments[0].astype(np.float32)
-        train_set = self._examples(*learnt)
-        validation_set = None if held is None else self._examples(*held)
-        self.order_, self.order_search_ = self._choose_order(train_set, validation_set, recipe)
-        path = None if checkpoint is None else Path(checkpoint)
-        self.net_ = self._fresh(self.order_)
-        self.history_ = train(
-            self.net_,
-            train_set,
-            validation_set,
-            recipe,
-            checkpoint=path,
+        self.inputs_ = Inputs.learn(
+            series, standardize=self.standardize, missing=self.missing, random_state=self.random_state
+        )
+        seen, validation = [series], None
+        if validation_data is not None:
+            held = self._checked_series(validation_data[0])
+            known = known_indices("`validation_data`: y", validation_data[1], len(held), self.classes_)
+            seen, validation = [series, held], self._examples(held, known)
+        self.rule_ = SPRT(**DEFAULT_RULE) if self.rule is None else self.rule
+        self.model_ = models.make(self.model)
+        self.model_.fit(
+            self._examples(series, indices, groups),
+            validation,
+            random_state=self.random_state,
             progress=self.progress,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
             on_epoch=None if on_epoch is None else partial(on_epoch, self),
         )
-        self.polish_ = (
-            polish(self.net_, train_set, validation_set, recipe, progress=self.progress)
-            if self.polish
-            else None
-        )
-        self.rule_ = SPRT(error_rate=0.05) if self.rule is None else self.rule
-        seen = [series] if validation_data is None or held is None else [series, held[0]]
-        self._seen = Fingerprints.of(seen, self.missing, self.seed)
+        self._seen = Fingerprints.of(seen, self.random_state)
+        self.__dict__.pop("_shared", None)
         return self
 
     def scores(self, X: Any) -> np.ndarray:
@@ -239,11 +191,11 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
         The log-likelihood ratio of classes k and l is scores[..., k] − scores[..., l].
         """
-        series = self._fitted_series(X)
+        series = self._checked_series(X)
         result = np.full((len(series), series.steps, len(self.classes_)), np.nan, dtype=np.float32)
         for rows, scores, lengths in self._scored(series):
-            inside = np.arange(scores.shape[1]) < lengths[:, None]
-            result[rows[0] : rows[-1] + 1, : scores.shape[1]] = np.where(inside[..., None], scores, np.nan)
+            own = inside(lengths, scores.shape[1])[..., None]
+            result[rows[0] : rows[-1] + 1, : scores.shape[1]] = np.where(own, scores, np.nan)
         return result
 
     def llr(self, X: Any) -> np.ndarray:
@@ -251,15 +203,28 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         scores = self.scores(X)
         return scores[..., :, None] - scores[..., None, :]
 
+    def posteriors(self, X: Any) -> np.ndarray:
+        """Return the class probabilities (n, T, K) after every sample, under the prior."""
+        return softmax(self.scores(X).astype(np.float64) + np.log(self.prior_), axis=-1)
+
     def decide(self, X: Any) -> Decisions:
         """Decide on every series by the stopping rule: labels, times, forced, scores at those times."""
-        series = self._fitted_series(X)
-        parts = [self.rule_.decide(scores, lengths) for _, scores, lengths in self._scored(series)]
+        series = self._checked_series(X)
+        rule = self.rule_.with_prior(self.prior_)
+        parts = [rule.decide(scores, lengths) for _, scores, lengths in self._scored(series)]
         joined = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("labels", "times", "forced", "scores", "lengths")
         }
         return Decisions(**joined | {"labels": self.classes_[joined["labels"]]})
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the labels (n,) decided for."""
+        return self.decide(X).labels
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the class probabilities (n, K) at the stopping time, under the prior."""
+        return softmax(self.decide(X).scores.astype(np.float64) + np.log(self.prior_), axis=1)
 
     def calibrate(
         self,
@@ -267,97 +232,113 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         y: Any,
         *,
         error_rate: float | Mapping[Any, float] | None = None,
+        accuracy_gap: float | Mapping[Any, float] | None = None,
         confidence: float = 0.95,
         per_class: bool = False,
-        accuracy_gap: float | Mapping[Any, float] | None = None,
         conditional: bool = False,
-        mean_time: float | None = None,
-        cost: float | None = None,
-        loss: Any = 1.0,
     ) -> Self:
-        """Set the stopping rule by held-out series: it stops as early as it can and keeps what is asked for.
+        """Set a stopping rule that keeps a promise: as early as can be shown on fresh series.
 
         `rule_` then carries the promise: `print(clf.rule_.guarantee)`. It holds with probability `confidence`
-        over draws of the calibration series, however wrong the network's scores are, if new series come from
-        the same source, and if the network never saw these: series that `fit` was given, those for validation
-        too, are refused as far as they are known again (a sample of large sets).
+        over draws of the calibration series, however wrong the scores are, if new series come from the same
+        source and the model has not seen these. Series that were passed to `fit` are refused as far as they
+        are recognized.
 
         Parameters
         ----------
         X, y
-            Calibration series and their labels; at least 59 for an error rate of 5 %, rather some thousands.
+            Calibration series and their labels; at least 59 for an error rate of 5 %, better some thousands.
         error_rate
-            The share of new series that may be decided wrongly; or a dict {label: share}, of each of these
-            classes.
+            The share of new series that may be decided wrongly; or {label: share}, for each of these classes.
+        accuracy_gap
+            Instead: the share that may be decided wrongly and would have been decided rightly at the end.
         confidence
             The probability that the promise holds.
         per_class
             True: the share holds for every class among its own series.
-        accuracy_gap, conditional, mean_time
-            Other targets, instead of `error_rate`; see `stopwise.rules.calibrate`.
-        cost, loss
-            Instead of all these: the cost of a sample, and the loss of a mistake in the same units, one
-            number or (K, K) by true and decided class. The rule is then the cheapest for the deadline that
-            the length of these series sets, `stopwise.rules.FiniteHorizon`; it promises no error rate.
+        conditional
+            True: the gap holds among the series decided by step t, for every t.
 
         Examples
         --------
         >>> import stopwise as sw
         >>> X, y, _ = sw.datasets.gaussian(n=1400, offset=1.0, dim=4, length=20, seed=0)
-        >>> clf = sw.EarlyClassifier(order=0, max_epochs=5).fit(X[:400], y[:400])
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:400], y[:400])
         >>> clf.calibrate(X[400:], y[400:], error_rate=0.1).rule_.guarantee.confidence
         0.95
         """
-        series = self._fitted_series(X)
-        indices = known_indices("`y`", y, len(series), self.classes_)
-        self._refuse_seen(series)
-        if cost is not None:
-            if not (error_rate is accuracy_gap is mean_time is None):
-                raise ValueError("`cost` stands alone: leave out error_rate, accuracy_gap and mean_time.")
-            self.rule_ = FiniteHorizon.fit(self.scores(series), indices, series.lengths, cost=cost, loss=loss)
-            return self
-        asked = {"error_rate": error_rate, "accuracy_gap": accuracy_gap}
-        for name, rate in asked.items():
+        series, indices = self._fresh_series(X, y)
+        targets = {"error_rate": error_rate, "accuracy_gap": accuracy_gap}
+        for name, rate in targets.items():
             if isinstance(rate, Mapping):
                 places = known_indices(f"`{name}`", list(rate), len(rate), self.classes_)
-                asked[name] = dict(zip(places.tolist(), rate.values()))
+                targets[name] = dict(zip(places.tolist(), rate.values()))
         self.rule_ = rules.calibrate(
             self.scores(series),
             indices,
             series.lengths,
-            **asked,
+            **targets,
             confidence=confidence,
             per_class=per_class,
             conditional=conditional,
-            mean_time=mean_time,
+            prior=self.prior_,
             classes=self.classes_.tolist(),
-            seed=self.seed,
+            random_state=self.random_state,
         )
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the labels (n,) decided for."""
-        return self.decide(X).labels
-
-    def predict_proba(self, X: Any, prior: Any = None) -> np.ndarray:
-        """Return the class probabilities (n, K) at the stopping time.
+    def fit_rule(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        cost: float | None = None,
+        mean_time: float | None = None,
+        objective: str | None = None,
+        loss: Any = None,
+    ) -> Self:
+        """Set the best stopping rule for a purpose, without a promise.
 
         Parameters
         ----------
-        X
-            As in `fit`.
-        prior
-            (K,) how often each class occurs, in the order of `classes_`; None: equally often. The stopping
-            time does not change: that is the rule's matter.
+        X, y
+            Series that the model has not seen, and their labels. None: the held-out scores of the training
+            series, of models that cross-fit.
+        cost
+            Cost of a sample, where a wrong decision costs 1 or `loss`: the cheapest rule for the deadline
+            that the length of the series sets.
+        mean_time
+            Instead: the most samples to take on average.
+        objective
+            Instead: "harmonic_mean", of accuracy and 1 − earliness.
+        loss
+            With `cost`: one number, a (K, K) table by true and decided class, or {(true label, decided
+            label): loss}.
+
+        Examples
+        --------
+        >>> import stopwise as sw
+        >>> X, y, _ = sw.datasets.gaussian(n=800, offset=1.0, dim=4, length=20, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:400], y[:400])
+        >>> bool(clf.fit_rule(X[400:], y[400:], mean_time=3).decide(X).times.mean() < 3.5)
+        True
         """
-        scores = self.decide(X).scores.astype(np.float64)
-        if prior is not None:
-            scores += np.log(check_prior(prior, len(self.classes_)))
-        likelihood = np.exp(scores - scores.max(1, keepdims=True))
-        return likelihood / likelihood.sum(1, keepdims=True)
+        scores, indices, lengths = self._rule_data(X, y)
+        self.rule_ = rules.fit_rule(
+            scores,
+            indices,
+            lengths,
+            cost=cost,
+            mean_time=mean_time,
+            objective=objective,
+            loss=loss,
+            prior=self.prior_,
+            classes=self.classes_.tolist(),
+        )
+        return self
 
     def stream(self, state: Mapping[str, Any] | None = None) -> Stream:
-        """Return a stream to feed sample by sample; `state` is what another's `state()` returned."""
+        """Return a stream to feed sample by sample; `state` is what another stream's `state()` returned."""
         return Stream(self._engine(), state)
 
     def streams(
@@ -367,25 +348,35 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         return Streams(self._engine(), max_streams=max_streams, on_drop=on_drop)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted classifier to a folder; `stopwise.load` reads it."""
+        """Write the fitted classifier to a model folder; `stopwise.load` reads it."""
         check_is_fitted(self)
-        save_model(path, self.net_.state_dict(), described(self))
+        save_model(path, self.model_.tensors(), describe(self))
 
     @classmethod
-    def load(cls, path: str | Path, *, model: Callable[..., Integrator] | None = None) -> Self:
-        """Read a classifier that `save` wrote; `model` is the network's maker where it was your own."""
+    def load(cls, path: str | Path, *, model: Model | None = None, rule: type[Rule] | None = None) -> Self:
+        """Read a classifier that `save` wrote; see `stopwise.load`."""
         tensors, about = load_model(path)
         try:
-            clf = cls(**parameters(about, model))
-            restore(clf, about)
-            clf.net_ = clf._build(clf.order_)
-            clf.net_.load_state_dict(tensors)
-        except CheckpointError as error:
-            raise CheckpointError(f"{path}: {error}") from None
+            fitted = rebuild(about["model"], tensors, model)
+            clf = cls(models.make(fitted), **parameters(about, rule))
+            clf.model_ = fitted
+            restore(clf, about, rule)
+        except ModelFolderError as error:
+            raise ModelFolderError(f"{path}: {error}") from None
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(f"{path} does not describe a stopwise model: {error}") from error
-        clf.net_.eval()
+            raise ModelFolderError(f"{path} does not describe a stopwise model: {error}") from error
         return clf
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of the model and the rule by model__name and rule__name.
+
+        They work also where the model is a name and the rule is None.
+        """
+        if isinstance(self.model, str) and any(name.startswith("model__") for name in params):
+            self.model = models.make(self.model)
+        if self.rule is None and any(name.startswith("rule__") for name in params):
+            self.rule = SPRT(**DEFAULT_RULE)
+        return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -393,20 +384,22 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = self.missing == "mask"
         return tags
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again on demand."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_shared"}
+
     def _engine(self) -> Engine:
+        """Return what streams share. Weights are read and hashed once; the rule is that of the moment."""
         check_is_fitted(self)
-        digest = hashlib.sha256()
-        for name, value in sorted(self.net_.state_dict().items()):
-            digest.update(name.encode() + value.cpu().numpy().tobytes())
-        step = make_step(self.net_)
-        return Engine(step, self.rule_, self.classes_, self.missing, self._fill, digest.digest()[:16])
+        if "_shared" not in self.__dict__:
+            digest = digest_tensors(self.model_.tensors(), repr((self.inputs_.to_dict(), self.classes_)))
+            self._shared = (self.inputs_.step(), self.model_.step(), bytes.fromhex(digest)[:16])
+        inputs, step, digest = self._shared
+        return Engine(inputs, step, self.rule_.with_prior(self.prior_), self.classes_, digest)
 
     def _check_parameters(self) -> None:
-        check_choice("missing", self.missing, MISSING)
-        scaling.check_standardize(self.standardize)
-        check_real("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
-        check_real("dropout", self.dropout, 0, 1, open_high=True)
-        check_integer("seed", self.seed, 0)
+        check_prior_setting(self.prior)
+        check_integer("random_state", self.random_state, 0)
         if self.rule is not None and not isinstance(self.rule, Rule):
             raise TypeError(
                 f"`rule` must be a stopping rule such as SPRT(error_rate=0.05); got {self.rule!r}."
@@ -414,19 +407,20 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.rule, Calibrated):
             raise ValueError(
                 "`rule` carries a guarantee, which holds for the model it was calibrated with, not for the "
-                "one trained here. Give rule.without_guarantee(), and call calibrate() after fit()."
+                "one trained here. Pass rule.without_guarantee(), and call calibrate() after fit()."
             )
 
-    def _series(self, X: Any, *, fitting: bool) -> Series:
-        if not isinstance(X, list | tuple | Series):
+    def _series(self, X: Any, *, fitting: bool) -> SeriesSet:
+        if not isinstance(X, list | tuple | SeriesSet):
             validate_data(self, X, reset=fitting, skip_check_array=True, ensure_2d=False)
-        series = Series(X)
+        series = X if isinstance(X, SeriesSet) else SeriesSet(X)
         if fitting and not isinstance(X, list | tuple):
             self.n_features_in_ = series.steps
         return series
 
-    def _fitted_series(self, X: Any) -> Series:
-        check_is_fitted(self)
+    def _checked_series(self, X: Any) -> SeriesSet:
+        """Return series to score, if they have the channels of the training series."""
+        check_is_fitted(self, "classes_")
         series = self._series(X, fitting=False)
         if series.channels != self.n_channels_:
             raise ValueError(
@@ -435,105 +429,58 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             )
         return series
 
-    def _refuse_seen(self, series: Series) -> None:
-        seen = self._seen.matches(series, self.missing)
+    def _fresh_series(self, X: Any, y: Any) -> tuple[SeriesSet, np.ndarray]:
+        """Return series and class indices; refuse series that the model has seen."""
+        check_is_fitted(self)
+        series = self._checked_series(X)
+        indices = known_indices("`y`", y, len(series), self.classes_)
+        seen = self._seen.matches(series)
         if len(seen):
             raise ValueError(
                 f"`X` must be series the model has not seen; {len(seen)} of {len(series)} were given to fit "
                 f"(series {', '.join(map(str, seen[:3]))}{', …' if len(seen) > 3 else ''}), where errors are "
                 "rarer than on new ones. Split the data before fit."
             )
+        return series, indices
 
-    def _check_order(self, steps: int) -> None:
-        if self.order is None or self.order == "auto":
-            return
-        if isinstance(self.order, str):
-            raise ValueError(f"`order` must be a whole number, None or 'auto'; got {self.order!r}.")
-        if check_integer("order", self.order, 0) > steps - 1:
-            raise ValueError(
-                f"`order` must be in [0, T−1]; got order={self.order} for series of length T={steps}. "
-                "Use order=None for the longest, or order='auto'."
-            )
-
-    def _choose_order(
-        self, train_set: Examples, validation_set: Examples | None, recipe: Recipe
-    ) -> tuple[int, list[dict[str, Any]] | None]:
-        """Return the order, and what a search for it saw."""
-        if self.order is None:
-            return self.n_steps_ - 1, None
-        if self.order != "auto":
-            return int(self.order), None
-        if validation_set is None:
-            raise ValueError(
-                "`order`='auto' needs validation series to choose the order on; there are none. Give "
-                "`validation_data`, raise `validation_fraction`, or give an order."
-            )
-        return orders.search(
-            self._fresh,
-            train_set,
-            validation_set,
-            recipe,
-            orders.candidates(self.n_steps_),
-            polished=self.polish,
-            progress=self.progress,
+    def _rule_data(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return scores, class indices and lengths that a rule is fitted on."""
+        if X is not None or y is not None:
+            series, indices = self._fresh_series(X, y)
+            return self.scores(series), indices, series.lengths
+        check_is_fitted(self)
+        raise ValueError(
+            f"`X` and `y` are needed: {type(self.model_).__name__} keeps no held-out scores of its training "
+            "series. Pass series that it has not seen."
         )
 
-    def _parts(
-        self, series: Series, indices: np.ndarray, validation_data: tuple[Any, Any] | None
-    ) -> tuple[tuple[Series, np.ndarray], tuple[Series, np.ndarray] | None]:
-        """Return series and class indices to learn from, and those to validate on, if there are any."""
-        if validation_data is not None:
-            other = self._fitted_series(validation_data[0])
-            known = known_indices("`validation_data`: y", validation_data[1], len(other), self.classes_)
-            return (series, indices), (other, known)
-        if self.validation_fraction == 0 or np.bincount(indices).max() == 1:  # no class has one to spare
-            return (series, indices), None
-        rows, held = hold_out(indices, fraction=self.validation_fraction, seed=self.seed)
-        return (series[rows], indices[rows]), (series[held], indices[held])
+    def _examples(self, series: SeriesSet, indices: np.ndarray, groups: Any = None) -> Examples:
+        owners = None if groups is None else check_labels("`groups`", groups, len(series))
+        return Examples(
+            InputReader(series, self.inputs_),
+            indices,
+            len(self.classes_),
+            self.inputs_.model_channels,
+            series.lengths,
+            owners,
+        )
 
-    def _examples(self, series: Series, indices: np.ndarray) -> Examples:
-        return Examples(SeriesReader(series, self.missing, self._fill), indices, len(self.classes_))
-
-    def _build(self, order: int) -> Integrator:
-        params = dict(self.model_params or {})
-        if self.dropout and isinstance(self.model, str):
-            params["dropout"] = self.dropout
-        with torch.random.fork_rng([]):
-            torch.manual_seed(self.seed)
-            return build(
-                self.model,
-                features=self.n_channels_ * (2 if self.missing == "mask" else 1),
-                classes=len(self.classes_),
-                order=order,
-                longest=order == self.n_steps_ - 1,
-                formula=self.formula,
-                **params,
-            )
-
-    def _fresh(self, order: int) -> Integrator:
-        """Return a network to be trained, which sees standardised series if asked for."""
-        net = self._build(order)
-        if self.standardize:
-            mean, deviation = self._moments
-            if self.missing == "mask":  # the channels that tell what was observed stay 0 and 1
-                mean = np.concatenate([mean, np.zeros_like(mean)])
-                deviation = np.concatenate([deviation, np.ones_like(deviation)])
-            net.standardise(torch.from_numpy(mean), torch.from_numpy(deviation))
-        return net
-
-    def _scored(self, series: Series) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        read = SeriesReader(series, self.missing, self._fill)
-        return scored(self.net_, read, len(series), self.batch_size, self.device)
+    def _scored(self, series: SeriesSet) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        check_is_fitted(self)
+        return scored(self.model_, self.inputs_, series)
 
 
-def load(path: str | Path, *, model: Callable[..., Integrator] | None = None) -> EarlyClassifier:
+def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | None = None) -> EarlyClassifier:
     """Read a classifier saved with `EarlyClassifier.save`.
 
     Parameters
     ----------
     path
-        The folder.
+        The model folder.
     model
-        What made the network, if it was your own: code is never read from the folder.
+        The unfitted model, if it is one of your own, such as `Network(MyModule)`: code is never read from
+        the folder.
+    rule
+        The class of the stopping rule, if it is one of your own.
     """
-    return EarlyClassifier.load(path, model=model)
+    return EarlyClassifier.load(path, model=model, rule=rule)

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from stopwise.atomic import written_aside
 from stopwise.estimator import EarlyClassifier
-from stopwise.models.networks.steps import make_step
 
 NEXT = "next_"  # before the names of what comes out
 TRIED_STEPS = 20
@@ -24,10 +23,10 @@ TOLERANCE = 1e-5
 def export_onnx(clf: EarlyClassifier, path: str | Path) -> float:
     """Write one step of a fitted classifier as an ONNX graph, and try it in onnxruntime.
 
-    Inputs are ``x`` (S, C), a sample of each of S streams, and the state, each (S, ...): zeros at the start,
-    but for ``held``, of a model with missing="mask", which starts as `fill` in the metadata. Outputs are the
-    next state, named ``next_…``; its scores are ``next_scores`` (S, K). The metadata ``stopwise`` is JSON:
-    classes, the stopping rule, and fill.
+    Inputs are ``x`` (S, D), a sample of each of S streams in double precision, and the state, each (S, ...):
+    zeros at the start, but for ``held``, of a model with missing="mask", which starts as `fill` in the
+    metadata. Outputs are the next state, named ``next_…``; its scores are ``next_scores`` (S, K). The
+    metadata ``stopwise`` is JSON: classes, prior, the stopping rule, missing and fill.
 
     Parameters
     ----------
@@ -51,9 +50,10 @@ def export_onnx(clf: EarlyClassifier, path: str | Path) -> float:
     graph = _Graph(clf)
     about = {
         "classes": clf.classes_.tolist(),
+        "prior": clf.prior_.tolist(),
         "rule": clf.rule_.to_dict(),
         "missing": clf.missing,
-        "fill": clf._fill.tolist(),
+        "fill": clf.inputs_.fill.tolist(),
     }
     with written_aside(path) as [aside]:
         model = _exported(graph)
@@ -74,25 +74,24 @@ class _Graph(nn.Module):
 
     def __init__(self, clf: EarlyClassifier) -> None:
         super().__init__()
-        self.step: Any = make_step(clf.net_, torch)
-        self.masked = clf.missing == "mask"
-        self.fill = torch.from_numpy(clf._fill)
+        self.step: Any = clf.model_.step(torch)
+        self.inputs: Any = clf.inputs_.step(torch)
         self.names = list(self.start(1))
 
+    @property
+    def channels(self) -> int:
+        """D, the numbers in a sample."""
+        return self.inputs.channels
+
     def start(self, streams: int) -> dict[str, Tensor]:
-        state = self.step.start(streams)
-        return state | ({"held": self.fill.repeat(streams, 1)} if self.masked else {})
+        """Return the state of streams that have seen nothing."""
+        return self.step.start(streams) | self.inputs.start(streams)
 
     def forward(self, x: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
         """Return the next state, in the order of `names`."""
         given = dict(zip(self.names, state))
-        if self.masked:
-            held = given.pop("held")
-            observed = ~torch.isnan(x)
-            held = torch.where(observed, x, held)
-            after = self.step(given, torch.cat([held, observed.float()], dim=1)) | {"held": held}
-        else:
-            after = self.step(given, x)
+        seen, kept = self.inputs(x, given)
+        after = self.step(given, seen) | kept
         return tuple(after[name] for name in self.names)
 
 
@@ -102,13 +101,13 @@ def _exported(graph: _Graph) -> Any:
     state = graph.start(2)
     log = logging.getLogger("torch.onnx")
     level = log.level
-    log.setLevel(logging.ERROR)  # it tells of packages that nobody asked for
+    log.setLevel(logging.ERROR)  # it reports packages that are not needed
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
                 graph,
-                (torch.zeros(2, len(graph.fill)), *state.values()),
+                (torch.zeros(2, graph.channels, dtype=torch.float64), *state.values()),
                 dynamo=True,
                 verbose=False,
                 input_names=["x", *state],
@@ -127,7 +126,7 @@ def _difference(graph: _Graph, session: Any) -> float:
     theirs = {name: value.numpy() for name, value in ours.items()}
     largest = worst = 0.0
     for _ in range(TRIED_STEPS):
-        x = rng.normal(size=(3, len(graph.fill))).astype(np.float32)
+        x = rng.normal(size=(3, graph.channels))
         with torch.no_grad():
             ours = dict(zip(graph.names, graph(torch.from_numpy(x), *ours.values())))
         theirs = dict(zip(graph.names, session.run(None, {"x": x} | theirs)))

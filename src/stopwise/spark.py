@@ -29,7 +29,7 @@ def decide(
     model: str,
     *,
     key: str,
-    features: Sequence[str],
+    channels: Sequence[str],
     order_by: str | None = None,
     end: str | None = None,
 ) -> DataFrame:
@@ -43,7 +43,7 @@ def decide(
         Folder of a saved classifier, at the same path on every worker.
     key
         Column of the stream's key.
-    features
+    channels
         Columns of the sample, in the order of training. Null is a missing number.
     order_by
         Column that orders the samples of a key inside a micro-batch, where Spark promises no order. Without
@@ -59,8 +59,8 @@ def decide(
     """
     from pyspark.sql.streaming.state import GroupStateTimeout
 
-    about = _Columns(str(model), key, tuple(features), order_by, end)
-    # Here, so that a model that cannot be read is told before the query starts.
+    about = _Columns(str(model), key, tuple(channels), order_by, end)
+    # Here, so that a model that cannot be read is an error before the query starts.
     _classifier(about.model)
     kind = frame.schema[key].dataType.simpleString()
     return frame.groupBy(key).applyInPandasWithState(
@@ -72,9 +72,9 @@ class _Columns:
     """What a worker does with the rows of one key; picklable, and small."""
 
     def __init__(
-        self, model: str, key: str, features: tuple[str, ...], order_by: str | None, end: str | None
+        self, model: str, key: str, channels: tuple[str, ...], order_by: str | None, end: str | None
     ) -> None:
-        self.model, self.key, self.features, self.order_by, self.end = model, key, features, order_by, end
+        self.model, self.key, self.channels, self.order_by, self.end = model, key, channels, order_by, end
 
     def advance(
         self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: Any
@@ -89,20 +89,20 @@ class _Columns:
         decision = self._take(stream, rows)
         state.update((pack(stream.state()),))
         if decision is not None:
-            told = {
+            row = {
                 self.key: [key[0]],
                 "label": [str(decision.label)],
                 "time": [decision.time],
                 "forced": [decision.forced],
                 "scores": [decision.scores.tolist()],
             }
-            yield pd.DataFrame(told)
+            yield pd.DataFrame(row)
 
     def _take(self, stream: Stream, rows: pd.DataFrame) -> Decision | None:
         """Feed rows to a stream; return the decision if it falls here."""
         if stream.decided is not None:
             return None
-        samples = rows[list(self.features)].to_numpy(dtype=np.float32, na_value=np.nan)
+        samples = rows[list(self.channels)].to_numpy(dtype=np.float64, na_value=np.nan)
         ends = rows[self.end].to_numpy(dtype=bool) if self.end else np.zeros(len(rows), dtype=bool)
         for sample, last in zip(samples, ends):
             decision = stream.update(sample)

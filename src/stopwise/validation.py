@@ -103,6 +103,11 @@ def check_lengths(lengths: Any, n: int, steps: int) -> np.ndarray:
     return array.astype(np.int64, copy=False)
 
 
+def inside(lengths: np.ndarray, steps: int) -> np.ndarray:
+    """Return which of `steps` steps lie inside each series of these lengths (n,): (n, T)."""
+    return np.arange(steps) < lengths[:, None]
+
+
 def check_class_indices(y: Any, n: int, classes: int) -> np.ndarray:
     """Return y as an int array (n,) of class indices 0..K-1."""
     array = np.asarray(y)

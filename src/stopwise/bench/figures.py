@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from stopwise import models
 from stopwise.bench.measure import Figure, Work, child_peak_megabytes, quartiles, race
 from stopwise.bench.streaming import STREAMING
 from stopwise.bench.yardsticks import G, H, PrefixEncoder, S, Shape, SlicedLSTM, U, threshold_sweep
-from stopwise.estimator import PAPER, EarlyClassifier
+from stopwise.estimator import EarlyClassifier
 from stopwise.llr import lsel
 from stopwise.metrics import sat_curve
-from stopwise.models.networks.modules import Integrator, build
 
 FORMER = {"blocks": 1, "heads": 2, "head_size": 16, "feed_forward": 32}
 
@@ -126,13 +126,13 @@ def sat_memory() -> Figure:
 def scoring_throughput() -> Figure:
     """G: series per second of `EarlyClassifier.scores` ÷ those of the bare network's forward."""
     X, y = _g_data(2000)
-    clf = EarlyClassifier("b2bsqrt", **PAPER, max_epochs=1, progress=False).fit(X[:200], y[:200])
+    clf = EarlyClassifier(_one_epoch(), progress=False).fit(X[:200], y[:200])
     batches = torch.from_numpy(X).split(100)
 
     def bare() -> None:
         with torch.inference_mode():
             for x in batches:
-                clf.net_(x)
+                clf.model_.net_(x)
 
     return _speedup("G: scores() rate ÷ bare forward rate", lambda: clf.scores(X), bare, 0.8, 0.95, 9)
 
@@ -143,10 +143,8 @@ def fit_overhead() -> Figure:
     step = _ours("b2bsqrt", G)
 
     def epoch() -> None:
-        clf = EarlyClassifier(
-            "b2bsqrt", **PAPER, max_epochs=1, validation_fraction=0, standardize=False, progress=False
-        )
-        clf.fit(X, y)
+        model = _one_epoch().set_params(training__validation_fraction=0)
+        EarlyClassifier(model, standardize=False, progress=False).fit(X, y)
 
     def steps() -> None:
         for _ in range(30):
@@ -192,15 +190,15 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 def _ours(model: str, shape: Shape, params: dict[str, Any] | None = None) -> Work:
     """Return one training step of a product's network."""
     torch.manual_seed(0)
-    net: Integrator = build(
-        model,
-        features=shape.features,
-        classes=shape.classes,
-        order=shape.order,
-        longest=shape.order == shape.steps - 1,
-        **(params or {"hidden": shape.hidden}),
-    )
+    order = None if shape.order == shape.steps - 1 else shape.order
+    network = models.make(model, params or {"hidden": shape.hidden})
+    net = network.build(shape.channels, shape.classes, order, shape.steps)  # type: ignore[attr-defined]
     return _training_step(net, lambda x: net(x).scores, shape)
+
+
+def _one_epoch() -> models.Model:
+    """Return the paper's network, to be trained for one epoch."""
+    return models.B2BsqrtTandem(**models.PAPER_GAUSSIAN, training=models.Training(max_epochs=1))
 
 
 def _plain(net: nn.Module, shape: Shape) -> Work:
@@ -245,4 +243,4 @@ def _scores() -> tuple[np.ndarray, np.ndarray]:
 
 def _g_data(n: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    return rng.standard_normal((n, G.steps, G.features), dtype=np.float32), np.arange(n) % 2
+    return rng.standard_normal((n, G.steps, G.channels), dtype=np.float32), np.arange(n) % 2

@@ -7,11 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from stopwise import models
 from stopwise.bench.measure import Figure, Work, quartiles, race
-from stopwise.models.networks.modules import build
+from stopwise.data.inputs import Inputs
 from stopwise.models.networks.steps import make_step
 from stopwise.rules import SPRT
-from stopwise.streaming.stream import Engine, Stream
+from stopwise.streaming.engine import Engine
+from stopwise.streaming.stream import Stream
 from stopwise.streaming.streams import Streams
 
 SMALL, LARGE = (64, 10, 16), (256, 10, 512)  # H, N, D
@@ -62,13 +64,13 @@ STREAMING: tuple[Callable[[], Figure], ...] = (
 
 
 def _update(model: str, shape: tuple[int, int, int], aim: float) -> Figure:
-    hidden, order, features = shape
+    hidden, order, channels = shape
     stream = Stream(_engine(model, shape))
-    x = np.random.default_rng(0).standard_normal(features, dtype=np.float32)
-    cell = torch.nn.LSTMCell(features, hidden)
+    x = np.random.default_rng(0).standard_normal(channels, dtype=np.float32)
+    cell = torch.nn.LSTMCell(channels, hidden)
     sample, state = torch.from_numpy(x)[None], (torch.zeros(1, hidden), torch.zeros(1, hidden))
-    matrix = np.ones((4 * hidden, features + hidden), np.float32)
-    vector = np.ones(features + hidden, np.float32)
+    matrix = np.ones((4 * hidden, channels + hidden), np.float32)
+    vector = np.ones(channels + hidden, np.float32)
 
     def bare() -> None:
         with torch.inference_mode():
@@ -87,13 +89,16 @@ def _update(model: str, shape: tuple[int, int, int], aim: float) -> Figure:
         f"median {median:.0f} µs, 99 % {late:.0f} µs; LSTMCell {1e6 * np.median(theirs):.0f} µs, bare "
         f"product {1e6 * np.median(least):.0f} µs; {stream._engine.step.bytes()} bytes a stream"
     )
-    name = f"{model} H={hidden} N={order} D={features}: update ÷ LSTMCell"
+    name = f"{model} H={hidden} N={order} D={channels}: update ÷ LSTMCell"
     return Figure(name, *quartiles(mine / theirs), 1.5 * aim, aim, "lower", note=note)
 
 
 def _engine(model: str, shape: tuple[int, int, int]) -> Engine:
-    hidden, order, features = shape
+    hidden, order, channels = shape
     torch.manual_seed(0)
-    net = build(model, features=features, classes=2, order=order, longest=False, hidden=hidden)
-    fill = np.zeros(features, np.float32)
-    return Engine(make_step(net), SPRT(1e9), np.arange(2), "error", fill, bytes(16))
+    network = models.make(model, {"hidden": hidden})
+    step = make_step(network.build(channels, 2, order, order + 2))  # type: ignore[attr-defined]
+    assert step is not None
+    zeros = np.zeros(channels)
+    inputs = Inputs(zeros, zeros + 1, zeros.astype(np.float32), mask=False)
+    return Engine(inputs.step(), step, SPRT(1e9), np.arange(2), bytes(16))

@@ -22,7 +22,7 @@ class Shape:
 
     batch: int
     steps: int
-    features: int
+    channels: int
     hidden: int
     classes: int
     order: int
@@ -30,7 +30,7 @@ class Shape:
     def series(self) -> tuple[Tensor, Tensor]:
         """Return random series (B, T, D) and labels (B,)."""
         generator = torch.Generator().manual_seed(0)
-        x = torch.randn(self.batch, self.steps, self.features, generator=generator)
+        x = torch.randn(self.batch, self.steps, self.channels, generator=generator)
         return x, torch.arange(self.batch) % self.classes
 
 
@@ -46,16 +46,16 @@ class SlicedLSTM(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.order = shape.order
-        self.lstm = nn.LSTM(shape.features, shape.hidden, batch_first=True)
+        self.lstm = nn.LSTM(shape.channels, shape.hidden, batch_first=True)
         self.head = nn.Linear(shape.hidden, shape.classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the scores (B, T, K) of x (B, T, D)."""
-        batch, steps, features = x.shape
+        batch, steps, channels = x.shape
         samples = min(self.order + 1, steps)
         if samples == steps:
             return self.head(self.lstm(x)[0])
-        windows = x.unfold(1, samples, 1).transpose(2, 3).reshape(-1, samples, features)  # (B·W, M, D)
+        windows = x.unfold(1, samples, 1).transpose(2, 3).reshape(-1, samples, channels)  # (B·W, M, D)
         states = self.lstm(windows)[0].view(batch, -1, samples, self.lstm.hidden_size)  # (B, W, M, H)
         short = self.head(states[:, 1:, -2]) if samples > 1 else None
         full = self.head(states[:, 1:, -1])
@@ -73,11 +73,11 @@ class PrefixEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.order, self.heads = shape.order, heads
-        self.qkv = nn.Linear(shape.features, 3 * heads * head_size)
-        self.out = nn.Linear(heads * head_size, shape.features)
-        self.expand = nn.Linear(shape.features, feed_forward)
-        self.contract = nn.Linear(feed_forward, shape.features)
-        self.read = nn.Linear(shape.features, mlp)
+        self.qkv = nn.Linear(shape.channels, 3 * heads * head_size)
+        self.out = nn.Linear(heads * head_size, shape.channels)
+        self.expand = nn.Linear(shape.channels, feed_forward)
+        self.contract = nn.Linear(feed_forward, shape.channels)
+        self.read = nn.Linear(shape.channels, mlp)
         self.head = nn.Linear(mlp, shape.classes)
 
     def encode(self, tokens: Tensor) -> Tensor:
@@ -91,10 +91,10 @@ class PrefixEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the scores (B, T, K) of x (B, T, D)."""
-        batch, steps, features = x.shape
+        batch, steps, channels = x.shape
         samples = min(self.order + 1, steps)
         windows = x.unfold(1, samples, 1).transpose(2, 3)  # (B, W, M, D)
-        rows = windows.reshape(-1, samples, features)
+        rows = windows.reshape(-1, samples, channels)
         every = torch.stack([self.encode(rows[:, :i]) for i in range(1, samples + 1)], dim=1)
         every = every.view(batch, -1, samples, every.shape[-1])  # (B, W, M, K)
         full = every[:, 1:, -1]

@@ -1,4 +1,4 @@
-"""The commands, one file each: `stopwise demo | features | tune | train | calibrate | evaluate | …`."""
+"""The commands, one file each: `stopwise demo | train | fit-rule | calibrate | evaluate | …`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from stopwise.cli import (  # noqa: F401 - each adds its command
     evaluate,
     export,
     features,
+    fit_rule,
     reproduce,
     train,
     tune,
@@ -20,7 +21,7 @@ from stopwise.cli.common import app, fail
 
 
 def main() -> None:
-    """Run the command line; what a user did wrong is one line, not a traceback."""
+    """Run the command line; a user's mistake is reported in one line, not as a traceback."""
     try:
         app()
     except KeyboardInterrupt:

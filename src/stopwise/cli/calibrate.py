@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labelled
-from stopwise.rules import Calibrated, FiniteHorizon, Rule
+from stopwise.cli.common import (
+    AsJson,
+    Data,
+    app,
+    as_number,
+    class_indices,
+    console,
+    named_numbers,
+    plain,
+    read_labelled,
+)
 
 if TYPE_CHECKING:
     from stopwise.estimator import EarlyClassifier
@@ -36,19 +45,12 @@ def calibrate(
     conditional: Annotated[
         bool, typer.Option("--conditional", help="The gap holds among series decided by step t, whatever t.")
     ] = False,
-    mean_time: Annotated[
-        float | None, typer.Option(help="Instead: mean samples that may be taken; promises nothing.")
-    ] = None,
-    cost: Annotated[
-        float | None,
-        typer.Option(help="Instead: cost of a sample where a mistake costs 1; cheapest for a deadline."),
-    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder for the calibrated model; default: in place.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set a model's stopping rule by labelled series it has not seen, so that it keeps a promise."""
+    """Set a stopping rule that keeps a promise, by labelled series the model has not seen."""
     series = read_labelled(data)
     from stopwise.estimator import load
 
@@ -61,28 +63,15 @@ def calibrate(
         per_class=per_class,
         accuracy_gap=accuracy_gap,
         conditional=conditional,
-        mean_time=mean_time,
-        cost=cost,
     )
     clf.save(out or model)
-    words = _words(clf.rule_)
+    words = str(clf.rule_.guarantee)  # type: ignore[attr-defined]
     if as_json:
-        told = {"model": str(out or model), "rule": clf.rule_.to_dict(), "words": words}
-        print(json.dumps(plain(told), indent=2, allow_nan=False))
+        summary = {"model": str(out or model), "rule": clf.rule_.to_dict(), "words": words}
+        print(json.dumps(plain(summary), indent=2, allow_nan=False))
         return
     console.print(words, highlight=False)
     console.print(f"Model: {out or model}\nNext: stopwise evaluate {out or model} TEST_DATA", soft_wrap=True)
-
-
-def _words(rule: Rule) -> str:
-    """Return what the rule promises."""
-    if isinstance(rule, FiniteHorizon):
-        return (
-            f"The cheapest rule found for a deadline of {rule.horizon} samples, a sample costing "
-            f"{rule.cost:g} and a mistake 1. It promises no error rate."
-        )
-    assert isinstance(rule, Calibrated)
-    return str(rule.guarantee)
 
 
 def _rates(clf: EarlyClassifier, given: list[str] | None) -> Any:
@@ -90,22 +79,5 @@ def _rates(clf: EarlyClassifier, given: list[str] | None) -> Any:
     if not given:
         return None
     if len(given) == 1 and "=" not in given[0]:
-        return _number(given[0])
-    names = {str(label): label for label in clf.classes_}
-    rates = {}
-    for text in given:
-        name, sign, rate = text.rpartition("=")
-        if not sign or name not in names or names[name] in rates:
-            raise ValueError(
-                f"--error-rate must be one number, or CLASS=NUMBER once a class; got {text!r}. "
-                f"The model knows {', '.join(list(names)[:10])}."
-            )
-        rates[names[name]] = _number(rate)
-    return rates
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--error-rate must be a number such as 0.05; got {text!r}.") from None
+        return as_number("--error-rate", given[0])
+    return named_numbers("--error-rate", given, clf.classes_)

@@ -22,12 +22,10 @@ app = typer.Typer(
 )
 console = Console()
 
-Data = Annotated[
-    Path,
-    typer.Argument(
-        help="Series: .npz with X, y; _X.npy beside _y.npy; or .csv with series, time, label, features…"
-    ),
-]
+_DATA_HELP = "Series: .npz with X, y; _X.npy beside _y.npy; .ts; or .csv with series, time, label, channels…"
+Data = Annotated[Path, typer.Argument(help=_DATA_HELP)]
+OptionalData = Annotated[Path | None, typer.Argument(help=_DATA_HELP, show_default=False)]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed of all randomness (default 0).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -52,6 +50,38 @@ def class_indices(clf: EarlyClassifier, series: LabelledSeries) -> np.ndarray:
         )
     names = {str(name): k for k, name in enumerate(clf.classes_)}
     return np.array([names[str(label)] for label in y], dtype=np.int64)
+
+
+def named_numbers(option: str, given: list[str], classes: np.ndarray) -> dict[Any, float]:
+    """Return {label: number} from texts CLASS=NUMBER; `option` is for the message."""
+    names = {str(label): label for label in classes}
+    numbers: dict[Any, float] = {}
+    for text in given:
+        name, sign, number = text.rpartition("=")
+        if not sign or name not in names or names[name] in numbers:
+            raise ValueError(
+                f"{option} must be one number, or CLASS=NUMBER once for each class; got {text!r}. "
+                f"Known classes: {', '.join(list(names)[:10])}."
+            )
+        numbers[names[name]] = as_number(option, number)
+    return numbers
+
+
+def named_shares(option: str, given: list[str] | None, classes: np.ndarray) -> str | dict[Any, float] | None:
+    """Return a prior: a word, or {label: share}; None if the option is not given."""
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    return named_numbers(option, given, classes)
+
+
+def as_number(option: str, text: str) -> float:
+    """Return a text as a number; `option` is for the message."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{option} must be a number such as 0.05; got {text!r}.") from None
 
 
 def plain(value: Any) -> Any:

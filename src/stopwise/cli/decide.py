@@ -47,20 +47,22 @@ def decide(
 
     check_integer("--save-every", save_every, 1)
     streams = load(model).streams(max_streams=max_streams, on_drop=_tell_drop)
-    desk = _Desk(streams, None if state is None else state / "streams.safetensors", save_every, strict)
+    server = StreamServer(
+        streams, None if state is None else state / "streams.safetensors", save_every, strict
+    )
     try:
         with nullcontext(sys.stdin) if source == "-" else open(source, encoding="utf-8") as lines:
-            desk.serve(lines)
+            server.serve(lines)
     except KeyboardInterrupt:
-        desk.save()
+        server.save()
         raise
     except BrokenPipeError:  # nobody reads the answers any more
-        desk.save()
+        server.save()
         # Python flushes standard output once more at its end: into nothing, then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _Desk:
+class StreamServer:
     """Takes samples, answers decisions, and keeps the states."""
 
     def __init__(self, streams: Streams, path: Path | None, save_every: int, strict: bool) -> None:
@@ -70,6 +72,7 @@ class _Desk:
             self._load(path)
 
     def serve(self, lines: Any) -> None:
+        """Take every line; at the end force what is open, or keep the states."""
         from stopwise.streaming.lines import Malformed, read_samples
 
         for said in read_samples(lines):

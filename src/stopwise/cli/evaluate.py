@@ -32,33 +32,37 @@ def evaluate(
 ) -> None:
     """Judge a trained model on labelled series: error, hitting time, speed-accuracy tradeoff."""
     from stopwise import plots
-    from stopwise.data.series import Series
+    from stopwise.data.series import SeriesSet
     from stopwise.estimator import load
     from stopwise.metrics import ausat, sat_curve, summarize
     from stopwise.rules import SPRT, Calibrated, observed_rate
 
     clf, series = load(model), read_labelled(data)
     y = class_indices(clf, series)
-    scores, lengths = clf.scores(series.X), Series(series.X).lengths
+    X = SeriesSet(series.X)
+    scores, lengths = clf.scores(X), X.lengths
     rules: list[Rule] = [clf.rule_, *(SPRT(a) for a in threshold or [2.0, 5.0, 10.0])]
+    rules = [rule.with_prior(clf.prior_) for rule in rules]
     rows = [
         {"rule": _name(rule)} | summarize(rule.decide(scores, lengths), y, len(clf.classes_))
         for rule in rules
     ]
-    told: dict[str, Any] = {}
+    promise: dict[str, Any] = {}
     if isinstance(clf.rule_, Calibrated):
-        seen = observed_rate(clf.rule_, scores, y, lengths, least=FEW)
-        told = {
+        seen = observed_rate(rules[0], scores, y, lengths, least=FEW)
+        promise = {
             "guarantee": clf.rule_.guarantee.to_dict() | {"words": str(clf.rule_.guarantee)},
             "observed": seen,
         }
     curve = sat_curve(scores, y, lengths)
     if picture is not None:
-        plots.save(plots.sat_curves({clf.model if isinstance(clf.model, str) else "model": curve}), picture)
+        plots.save(plots.sat_curves({clf.model_.name or "model": curve}), picture)
     if as_json:
         print(
             json.dumps(
-                plain({"n": len(y), "ausat": ausat(curve), "rules": rows} | told), indent=2, allow_nan=False
+                plain({"n": len(y), "ausat": ausat(curve), "rules": rows} | promise),
+                indent=2,
+                allow_nan=False,
             )
         )
         return
@@ -84,16 +88,14 @@ def _name(rule: Rule) -> str:
 
 def _observed(guarantee: Guarantee, seen: Any) -> str:
     """Return what was observed of that which a guarantee speaks of."""
-    if guarantee.target == "mean_time":
-        return f"mean stopping time {seen:.3g}."
     wrong = "decided wrongly" + (", rightly at the end" if guarantee.target == "accuracy_gap" else "")
     if guarantee.conditional:
         return f"{seen:.2%} {wrong}, at the worst step by which {FEW} series were decided."
     if not isinstance(guarantee.level, tuple):
         return f"{seen:.2%} {wrong}."
     asked = zip(guarantee.classes or (), guarantee.level, seen)
-    told = [f"{rate:.2%} of class {name!r}" for name, level, rate in asked if level is not None]
-    return f"{', '.join(told)} {wrong}."
+    shares = [f"{rate:.2%} of class {name!r}" for name, level, rate in asked if level is not None]
+    return f"{', '.join(shares)} {wrong}."
 
 
 def _evaluation_table(rows: list[dict[str, Any]], n: int) -> Table:

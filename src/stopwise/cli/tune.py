@@ -11,11 +11,11 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from stopwise.cli.common import AsJson, Data, app, console, fail, plain, read_labelled
-from stopwise.cli.params import parse_fixed, write_params
+from stopwise.cli.common import AsJson, Data, Seed, app, console, fail, plain, read_labelled
+from stopwise.cli.settings import ModelName, Settings, parse_settings, write_settings
 
 if TYPE_CHECKING:
-    from stopwise.tuning import Tuned
+    from stopwise.tuning import TuningResult
 
 SHOWN = 5
 
@@ -24,17 +24,15 @@ SHOWN = 5
 def tune(
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="JSON file for the best settings.")],
-    model: Annotated[str, typer.Option(help="accumulator, b2bsqrt, tandemformer or lstm.")] = "accumulator",
-    trials: Annotated[int, typer.Option(help="Finished trials the study shall have.")] = 30,
+    model: ModelName = None,
+    settings: Settings = None,
+    trials: Annotated[int, typer.Option(help="Total number of finished trials of the study.")] = 30,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which no trial is started.")] = None,
     storage: Annotated[
         str | None,
-        typer.Option(help="Data base to keep the study in, such as sqlite:///study.db; processes share it."),
+        typer.Option(help="Database URL of the study, such as sqlite:///study.db; processes share it."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the study in the storage.")] = None,
-    fix: Annotated[
-        list[str] | None, typer.Option(help="A setting not to search: key=value; may be repeated.")
-    ] = None,
     validation: Annotated[
         Path | None, typer.Option(help="Series to judge on; else a share of DATA is held out.")
     ] = None,
@@ -43,29 +41,32 @@ def tune(
         Path | None, typer.Option(help=".npy with a group per series; whole groups are held out.")
     ] = None,
     max_epochs: Annotated[int, typer.Option(help="Epochs of a trial, at most.")] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the split, the draws and every training.")] = 0,
+    seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search for the settings with the best speed-accuracy tradeoff; train with `train --params`."""
-    series = read_labelled(data)  # a wrong path is told before torch is imported
+    """Search for the settings with the best speed-accuracy tradeoff; train with `train --params`.
+
+    What `--set` gives is fixed; the rest is searched.
+    """
+    series = read_labelled(data)  # a wrong path is reported before torch is imported
     held = None if validation is None else read_labelled(validation)
     if not out.parent.is_dir():
         raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}. Make it first.")
-    fixed = parse_fixed(fix or [])
+    fixed = parse_settings(settings or [])
     from stopwise import tuning
 
     done = 0
 
-    def keep(found: Tuned) -> None:
+    def keep(found: TuningResult) -> None:
         nonlocal done
         done = len(found.trials)
-        write_params(out, found.best)
+        write_settings(out, found.best)
 
     try:
         found = tuning.tune(
             series.X,
             series.y,
-            model=model,
+            model=model or "accumulator",
             validation_data=None if held is None else (held.X, held.y),
             groups=None if groups is None else np.load(groups, allow_pickle=False),
             validation_fraction=validation_fraction,
@@ -75,7 +76,7 @@ def tune(
             study_name=name,
             fixed=fixed,
             max_epochs=max_epochs,
-            seed=seed,
+            random_state=seed or 0,
             progress=not as_json,
             on_trial=keep,
         )
@@ -85,7 +86,7 @@ def tune(
     if as_json:
         print(json.dumps(plain(asdict(found)), indent=2))
         return
-    _tell(found, data, out)
+    _print(found, data, out)
 
 
 def _interrupted(done: int, trials: int, out: Path, storage: str | None) -> str:
@@ -93,11 +94,11 @@ def _interrupted(done: int, trials: int, out: Path, storage: str | None) -> str:
         return "interrupted before the first trial was complete."
     best = f"interrupted after {done} of {trials} trials; the best settings so far are in {out}."
     if storage is None:
-        return best + " Without --storage the trials are not kept: give it to be able to go on."
-    return best + " The same command goes on from here."
+        return best + " Without --storage the trials are not kept: give it to be able to resume."
+    return best + " The same command resumes from here."
 
 
-def _tell(found: Tuned, data: Path, out: Path) -> None:
+def _print(found: TuningResult, data: Path, out: Path) -> None:
     complete = sorted(
         (one for one in found.trials if one.ausat is not None), key=lambda one: one.ausat or 0.0
     )

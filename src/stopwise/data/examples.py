@@ -1,77 +1,110 @@
-"""Labelled series to learn from, read in batches."""
+"""Labelled series to learn from, read in batches as a model sees them."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.utils.class_weight import compute_sample_weight
 
-from stopwise.data.series import Series, hold
+from stopwise.data.holdout import hold_out
 
-# rows → x (B, T, D) and lengths (B,)
+# rows → x (B, T, C) and lengths (B,)
 Reader = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+DIGEST_SERIES = 8  # series whose values tell one data set from another
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Labelled series, read in batches: `read(rows)` gives x (B, T, D) and lengths (B,) of rows (B,)."""
+    """Labelled series.
+
+    Parameters
+    ----------
+    read
+        `read(rows)` returns x (B, T, C) and lengths (B,) of rows (B,).
+    y
+        (n,) class indices.
+    classes
+        K.
+    channels
+        C, the numbers a model sees of a sample.
+    lengths
+        (n,) steps of each series.
+    groups
+        (n,) who or which recording each series comes from: a group is never split. None: no groups.
+
+    Examples
+    --------
+    >>> read = lambda rows: (np.zeros((len(rows), 5, 2), np.float32), np.full(len(rows), 5))
+    >>> examples = Examples(read, np.array([0, 0, 0, 1]), 2, channels=2, lengths=np.full(4, 5))
+    >>> len(examples), examples.steps, examples.weights().round(2).tolist()
+    (4, 5, [0.67, 0.67, 0.67, 2.0])
+    """
 
     read: Reader
     y: np.ndarray
     classes: int
+    channels: int
+    lengths: np.ndarray
+    groups: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def steps(self) -> int:
+        """T, the steps of the longest series."""
+        return int(self.lengths.max())
+
     def weights(self) -> np.ndarray:
         """Return weights (n,) with mean 1 that give every class present the same share."""
-        counts = np.bincount(self.y, minlength=self.classes)
-        return len(self.y) / (np.count_nonzero(counts) * counts[self.y])
+        return compute_sample_weight("balanced", self.y)
+
+    def subset(self, rows: np.ndarray) -> Examples:
+        """Return some of the series."""
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(
+            self, read=_Rows(self.read, rows), y=self.y[rows], lengths=self.lengths[rows], groups=groups
+        )
 
     def sample(self, n: int, seed: int) -> Examples:
-        """Return at most n of the series, drawn at random: every class has its share, and one at least."""
+        """Return at most n of the series, drawn at random: every class has its share, and at least one."""
         if n >= len(self):
             return self
         shuffled = np.random.default_rng([seed, n]).permutation(len(self))
-        turns = np.empty(len(self))  # the first of each class come at 0, its last near 1
+        turns = np.empty(len(self))  # the first series of each class has turn 0, its last one nearly 1
         for one in np.unique(self.y):
             own = shuffled[self.y[shuffled] == one]
             turns[own] = np.arange(len(own)) / len(own)
-        rows = np.sort(shuffled[np.argsort(turns[shuffled], kind="stable")[:n]])
-        return Examples(_Rows(self.read, rows), self.y[rows], self.classes)
+        return self.subset(np.sort(shuffled[np.argsort(turns[shuffled], kind="stable")[:n]]))
+
+    def split(self, fraction: float, seed: int) -> tuple[Examples, Examples | None]:
+        """Return a part to learn from and a part to validate on; None where nothing can be held out.
+
+        The validation part takes `fraction` of each class, at least one series, or whole groups.
+        """
+        if fraction == 0 or np.bincount(self.y).max() == 1:  # no class has a series to spare
+            return self, None
+        rows, held = hold_out(self.y, self.groups, fraction=fraction, seed=seed)
+        return self.subset(rows), self.subset(held)
+
+    def digest(self) -> str:
+        """Return a short text that another data set would not have: labels, lengths and a few series."""
+        rows = np.unique(np.linspace(0, len(self) - 1, DIGEST_SERIES).astype(int))
+        digest = hashlib.sha256(self.y.astype(np.int64).tobytes() + self.lengths.astype(np.int64).tobytes())
+        digest.update(np.ascontiguousarray(self.read(rows)[0]).tobytes())
+        return f"{len(self)} series, {digest.hexdigest()[:16]}"
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Read some rows of what another reads; picklable, so that processes can share it."""
+    """Read some rows of what another reader reads; picklable, so that processes can share it."""
 
     read: Reader
     rows: np.ndarray
 
     def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.read(self.rows[rows])
-
-
-@dataclass(frozen=True)
-class SeriesReader:
-    """Read series as a network takes them; picklable, so that processes can share it.
-
-    Parameters
-    ----------
-    series
-        The series.
-    missing
-        "error", or "mask": what was not observed is held, and channels tell what was.
-    fill
-        (D,) what stands for a channel before its first observation.
-    """
-
-    series: Series
-    missing: str
-    fill: np.ndarray
-
-    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return x (B, T, D), or (B, T, 2·D) with what was observed, and lengths (B,) of rows (B,)."""
-        x, lengths = self.series.batch(rows, self.missing)
-        return (hold(x, self.fill) if self.missing == "mask" else x), lengths

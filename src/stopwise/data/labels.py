@@ -1,16 +1,19 @@
-"""Labels as class indices: those of the training say which classes there are, others must be among them."""
+"""Labels as class indices, and how often classes occur."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+EMPIRICAL, UNIFORM = "empirical", "uniform"
+
 
 def learn_classes(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes (K,) among the labels of n series, and each one's index (n,).
+    """Return the classes (K,) among the labels of n series, and the index (n,) of each label.
 
     Examples
     --------
@@ -18,11 +21,7 @@ def learn_classes(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     >>> classes.tolist(), indices.tolist()
     (['sit', 'walk'], [1, 0, 1])
     """
-    if y is None:
-        raise ValueError("`y` is None: EarlyClassifier requires y to be passed, but the target y is None.")
-    labels = column_or_1d(y, warn=True)
-    if len(labels) != n:
-        raise ValueError(f"`y` must have one label per series: {n}; got {len(labels)}.")
+    labels = check_labels("`y`", y, n)
     check_classification_targets(labels)
     classes, indices = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
@@ -32,17 +31,27 @@ def learn_classes(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     return classes, indices.astype(np.int64)
 
 
+def check_labels(name: str, y: Any, n: int) -> np.ndarray:
+    """Return labels as an array (n,); `name` is for the message."""
+    if y is None:
+        raise ValueError(
+            f"{name} is None: EarlyClassifier requires y to be passed, but the target y is None."
+        )
+    labels = column_or_1d(y, warn=True)
+    if len(labels) != n:
+        raise ValueError(f"{name} must have one label per series: {n}; got {len(labels)}.")
+    return labels
+
+
 def known_indices(name: str, labels: Any, n: int, classes: np.ndarray) -> np.ndarray:
     """Return the indices (n,) of labels that must be among the classes (K,); `name` is for the message.
 
     Examples
     --------
-    >>> known_indices("y", ["walk", "sit"], 2, np.array(["sit", "walk"])).tolist()
+    >>> known_indices("`y`", ["walk", "sit"], 2, np.array(["sit", "walk"])).tolist()
     [1, 0]
     """
-    labels = np.asarray(labels)
-    if labels.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), one label per series; got {labels.shape}.")
+    labels = check_labels(name, labels, n)
     known = classes.tolist()
     unknown = [label for label in np.unique(labels).tolist() if label not in known]
     if unknown:
@@ -51,3 +60,53 @@ def known_indices(name: str, labels: Any, n: int, classes: np.ndarray) -> np.nda
             f"are {', '.join(map(repr, known[:10]))}."
         )
     return np.searchsorted(classes, labels)
+
+
+def check_prior_setting(prior: Any) -> None:
+    """Refuse a `prior` that is neither a known word nor a dict."""
+    if not isinstance(prior, Mapping) and not (isinstance(prior, str) and prior in (EMPIRICAL, UNIFORM)):
+        raise ValueError(
+            f"`prior` must be {EMPIRICAL!r} (as often as in training), {UNIFORM!r} or a dict "
+            f"{{label: share}}; got {prior!r}."
+        )
+
+
+def class_shares(prior: str | Mapping[Any, float], classes: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return how often each class occurs, (K,): in training, equally, or as the user says.
+
+    Parameters
+    ----------
+    prior
+        "empirical", "uniform", or {label: share} for every class.
+    classes
+        (K,) the labels.
+    indices
+        (n,) class indices of the training series.
+
+    Examples
+    --------
+    >>> class_shares("empirical", np.array(["a", "b"]), np.array([0, 0, 0, 1])).tolist()
+    [0.75, 0.25]
+    >>> class_shares({"a": 0.1, "b": 0.9}, np.array(["a", "b"]), np.array([0, 1])).tolist()
+    [0.1, 0.9]
+    """
+    check_prior_setting(prior)
+    if isinstance(prior, str):
+        counts = np.bincount(indices, minlength=len(classes))
+        return counts / counts.sum() if prior == EMPIRICAL else np.full(len(classes), 1 / len(classes))
+    known = classes.tolist()
+    wrong = [label for label in prior if label not in known] + [one for one in known if one not in prior]
+    if wrong:
+        raise ValueError(
+            f"`prior` must give a share for each of the classes {', '.join(map(repr, known[:10]))} and no "
+            f"other; {', '.join(map(repr, wrong[:5]))} is missing or unknown."
+        )
+    try:
+        shares = np.array([float(prior[label]) for label in known])
+    except (TypeError, ValueError):
+        raise TypeError(f"`prior` must hold numbers; got {dict(prior)!r}.") from None
+    if not (shares > 0).all() or not np.isclose(shares.sum(), 1, rtol=1e-6):
+        raise ValueError(
+            f"`prior` must be positive and sum to 1; got {shares.tolist()} with sum {shares.sum():g}."
+        )
+    return shares

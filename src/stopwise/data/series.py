@@ -1,4 +1,4 @@
-"""One view of all that users hand in as X: arrays, lists of unequal length, memory maps.
+"""One view of everything users pass as X: arrays, lists of unequal length, memory maps.
 
 Batches are read when they are needed, so X may be larger than memory.
 """
@@ -10,26 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.validation import check_choice, check_lengths
-
-MISSING = ("error", "mask")
+from stopwise.validation import check_lengths, inside
 
 
-class Series:
+class SeriesSet:
     """n series of up to T steps and D channels, read in batches.
 
     Parameters
     ----------
     X
         (n, T, D) or (n, T): an array, a memory map, or any object with `shape`, `dtype` and indexing by
-        integer arrays; or a list of n arrays (T_i, D) or (T_i,) of unequal length; or a `Series`.
+        integer arrays; or a list of n arrays (T_i, D) or (T_i,) of unequal length; or a `SeriesSet`.
         It is neither copied nor changed.
     lengths
         (n,) lengths, for series of unequal length padded into one array.
 
     Examples
     --------
-    >>> series = Series([[1.0, 2.0, 3.0], [4.0]])
+    >>> series = SeriesSet([[1.0, 2.0, 3.0], [4.0]])
     >>> len(series), series.steps, series.channels, series.lengths.tolist()
     (2, 3, 1, [3, 1])
 
@@ -40,16 +38,19 @@ class Series:
     """
 
     _data: Any
-    _rows: np.ndarray
+    dtype: type[np.floating]  # of what `batch` reads
+    places: np.ndarray  # (n,) where in the data passed as X each series is
     lengths: np.ndarray
     channels: int
 
     def __init__(self, X: Any, lengths: Any = None) -> None:
-        if isinstance(X, Series):
-            self._data, self._rows, self.lengths, self.channels = X._data, X._rows, X.lengths, X.channels
+        if isinstance(X, SeriesSet):
+            self._data, self.dtype = X._data, X.dtype
+            self.places, self.lengths, self.channels = X.places, X.lengths, X.channels
         else:
             self._data, self.lengths, self.channels = _gather(X)
-            self._rows = np.arange(len(self.lengths))  # the places in the data of the series seen here
+            self.dtype = _floating(self._data)
+            self.places = np.arange(len(self.lengths))
         if lengths is not None:
             if isinstance(self._data, list):
                 raise ValueError(
@@ -70,12 +71,12 @@ class Series:
         """(n, T, D), T being the longest length."""
         return len(self), self.steps, self.channels
 
-    def __getitem__(self, rows: Any) -> Series:
+    def __getitem__(self, rows: Any) -> SeriesSet:
         chosen = np.atleast_1d(np.arange(len(self))[rows])
         if not len(chosen):
             raise ValueError(f"`X` has 0 series under the index {rows!r}; at least 1 is needed.")
-        view = Series(self)
-        view._rows, view.lengths = self._rows[chosen], self.lengths[chosen]
+        view = SeriesSet(self)
+        view.places, view.lengths = self.places[chosen], self.lengths[chosen]
         return view
 
     def __getstate__(self) -> dict[str, Any]:
@@ -88,59 +89,31 @@ class Series:
         opened = [_Mapped.open(x) for x in data] if isinstance(data, list) else _Mapped.open(data)
         self.__dict__ |= state | {"_data": opened}
 
-    def batch(self, rows: np.ndarray, missing: str = "error") -> tuple[np.ndarray, np.ndarray]:
-        """Read some series.
+    def batch(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Read some series, with the numbers as they are: `stopwise.data.inputs` says what a model sees.
 
         Parameters
         ----------
         rows
             (B,) indices.
-        missing
-            "error": NaN is an error. "mask": NaN stays, for the caller to fill.
 
         Returns
         -------
         x, lengths
-            (B, T, D) float32, zero past each series' end, T being the longest of these; and (B,).
+            (B, T, D) float32 or float64, zero past each series' end, T being the longest of these; and (B,).
         """
-        check_choice("missing", missing, MISSING)
-        lengths, places = self.lengths[rows], self._rows[rows]
+        lengths, places = self.lengths[rows], self.places[rows]
         steps = int(lengths.max())
-        with np.errstate(over="ignore"):  # too large for float32: told below
-            if isinstance(self._data, list):
-                x = np.zeros((len(places), steps, self.channels), dtype=np.float32)
-                for own, i, length in zip(x, places, lengths):
-                    own[:length] = np.reshape(self._data[i], (length, self.channels))
-            else:
-                part = np.asarray(self._data[places])[:, :steps]
-                x = np.require(part, np.float32, ["C", "W"]).reshape(len(places), steps, self.channels)
-                past = np.arange(steps) >= lengths[:, None]
-                if past.any():
-                    x = np.where(past[..., None], np.float32(0), x)
-        _check_values(x, places, missing)
+        if isinstance(self._data, list):
+            x = np.zeros((len(places), steps, self.channels), dtype=self.dtype)
+            for own, i, length in zip(x, places, lengths):
+                own[:length] = np.reshape(self._data[i], (length, self.channels))
+            return x, lengths
+        part = np.asarray(self._data[places])[:, :steps]
+        x = part.astype(self.dtype, copy=False).reshape(len(places), steps, self.channels)
+        if (lengths < steps).any():
+            x = np.where(inside(lengths, steps)[..., None], x, x.dtype.type(0))
         return x, lengths
-
-    def moments(self, most: int, missing: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation (D,) of each channel over at most `most` series.
-
-        A constant channel has deviation 0; missing values and steps past the end count nowhere.
-        """
-        rows = np.arange(len(self))
-        if len(rows) > most:
-            rows = np.sort(np.random.default_rng(seed).choice(len(self), most, replace=False))
-        count, mean, squares = np.zeros((3, self.channels))
-        for start in range(0, len(rows), 256):
-            x = _masked(*self.batch(rows[start : start + 256], missing)).reshape(-1, self.channels)
-            new = np.isfinite(x).sum(0)
-            own = np.nansum(x, axis=0) / np.maximum(new, 1)
-            gap, both = own - mean, np.maximum(count + new, 1)
-            # Squares around the means met so far (Chan's update): those of large offsets would cancel.
-            squares += np.nansum((x - own) ** 2, axis=0) + gap**2 * count * new / both
-            mean += gap * new / both
-            count += new
-        deviation = np.sqrt(squares / np.maximum(count, 1))
-        tiny = 1e-7 * np.maximum(np.abs(mean), 1e-30)
-        return mean, np.where(deviation > tiny, deviation, 0.0)
 
 
 class _Mapped:
@@ -162,39 +135,6 @@ class _Mapped:
     def open(data: Any) -> Any:
         """Undo `of`."""
         return np.memmap(*data.arguments) if isinstance(data, _Mapped) else data
-
-
-def hold(x: np.ndarray, fill: np.ndarray) -> np.ndarray:
-    """Fill NaN with the last seen value and add channels that tell what was observed.
-
-    Parameters
-    ----------
-    x
-        (B, T, D) with NaN where nothing was observed.
-    fill
-        (D,) values before the first observation.
-
-    Returns
-    -------
-    held
-        (B, T, 2D): the held values, then 1 where observed and 0 where not.
-
-    Examples
-    --------
-    >>> hold(np.array([[[np.nan], [2.0], [np.nan]]]), fill=np.zeros(1))[0].tolist()
-    [[0.0, 0.0], [2.0, 1.0], [2.0, 0.0]]
-    """
-    observed = ~np.isnan(x)
-    steps = np.arange(1, x.shape[1] + 1)[:, None]  # (T, 1)
-    last = np.maximum.accumulate(np.where(observed, steps, 0), axis=1)  # (B, T, D), 0 = never yet
-    padded = np.concatenate([np.broadcast_to(fill, (len(x), 1, x.shape[2])).astype(x.dtype), x], axis=1)
-    return np.concatenate([np.take_along_axis(padded, last, axis=1), observed.astype(x.dtype)], axis=2)
-
-
-def _masked(x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return x (B, T, D) in float64 with NaN past each series' end."""
-    past = np.arange(x.shape[1]) >= lengths[:, None]
-    return np.where(past[..., None], np.nan, x.astype(np.float64))
 
 
 def _gather(X: Any) -> tuple[Any, np.ndarray, int]:
@@ -221,6 +161,12 @@ def _gather(X: Any) -> tuple[Any, np.ndarray, int]:
         if shape[axis] < 1:
             raise ValueError(f"`X` has 0 {what} (shape={shape}) while a minimum of 1 is required.")
     return data, np.full(shape[0], shape[1], dtype=np.int64), shape[2] if len(shape) == 3 else 1
+
+
+def _floating(data: Any) -> type[np.floating]:
+    """Return single precision where it loses nothing of the data, else double."""
+    kinds = {one.dtype for one in (data if isinstance(data, list) else [data])}
+    return np.float32 if all(np.can_cast(kind, np.float32, "safe") for kind in kinds) else np.float64
 
 
 def _gather_list(rows: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray, int]:
@@ -269,24 +215,3 @@ def _numbers(data: Any) -> Any:
         return np.asarray(data).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"`X` must hold numbers; got dtype {data.dtype}: {error}.") from error
-
-
-def _check_values(x: np.ndarray, rows: np.ndarray, missing: str) -> None:
-    """Refuse what a network cannot take; a finite sum shows at one glance that all is well."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(x.sum()):
-            return
-    bad = ~np.isfinite(x) if missing == "error" else np.isinf(x)
-    if not bad.any():
-        return
-    series, step, channel = (int(i) for i in np.argwhere(bad)[0])
-    what = "NaN" if np.isnan(x[series, step, channel]) else "infinity (or a value too large for float32)"
-    cure = (
-        "Where values are missing, set missing='mask'."
-        if what == "NaN"
-        else "Clip or rescale the data, or put NaN with missing='mask'."
-    )
-    raise ValueError(
-        f"`X` must be finite; series {int(rows[series])} has {what} at step {step + 1}, "
-        f"channel {channel}. {cure}"
-    )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from stopwise.persistence import tensors as storage
-from stopwise.persistence.tensors import StorageError
+from stopwise.persistence.tensors import TensorFileError
 from stopwise.validation import check_integer, check_real
 
 KIND = "stopwise-frame-encoder"
@@ -114,13 +114,13 @@ def load_encoder(path: str | os.PathLike[str]) -> SmallCNN:
     ------
     FileNotFoundError
         When there is no such file.
-    StorageError
+    TensorFileError
         When the file is damaged or holds something else.
     """
     path = Path(path)
     tensors, about = storage.read(path)
     if about.get("kind") != KIND or about.get("version") != 1:
-        raise StorageError(
+        raise TensorFileError(
             f"{path} holds no frame encoder of a version this stopwise reads (its kind is "
             f"{about.get('kind')!r}, version {about.get('version')!r})."
         )
@@ -128,5 +128,5 @@ def load_encoder(path: str | os.PathLike[str]) -> SmallCNN:
         encoder = SmallCNN(**{name: about[name] for name in SETTINGS})
         encoder.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise StorageError(f"{path} does not describe a frame encoder: {error}") from error
+        raise TensorFileError(f"{path} does not describe a frame encoder: {error}") from error
     return encoder.eval()

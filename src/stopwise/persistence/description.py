@@ -1,62 +1,72 @@
-"""A fitted classifier in words: what is saved of it beside the weights, as plain JSON values."""
+"""A fitted classifier as JSON: what `save` writes beside the tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from stopwise import rules
 from stopwise.data.fingerprints import Fingerprints
-from stopwise.persistence.folder import CheckpointError
+from stopwise.data.inputs import Inputs
+from stopwise.persistence.folder import ModelFolderError
+from stopwise.rules import Rule
 
 
-def described(clf: Any) -> dict[str, Any]:
-    """Return what `parameters` and `restore` read of a fitted `EarlyClassifier`."""
-    params = clf.get_params(deep=False)
-    params["rule"] = None if clf.rule is None else clf.rule.to_dict()
-    if not isinstance(clf.model, str):
-        params["model"] = None
+def describe(clf: Any) -> dict[str, Any]:
+    """Return what `restore` reads of a fitted `EarlyClassifier`."""
+    for rule in (clf.rule, clf.rule_):
+        if rule is not None:
+            rule.check_saveable()
+    params = {name: getattr(clf, name) for name in ("standardize", "missing", "progress", "random_state")}
     return {
-        "params": params,
+        "params": params | {"rule": None if clf.rule is None else clf.rule.to_dict()},
         "classes": _classes_to_json(clf.classes_),
-        "order": clf.order_,
+        "prior": clf.prior if isinstance(clf.prior, str) else None,
+        "shares": clf.prior_.tolist(),
         "steps": clf.n_steps_,
-        "channels": clf.n_channels_,
-        "fill": clf._fill.tolist(),
+        "inputs": clf.inputs_.to_dict(),
+        "model": clf.model_.describe(),
         "rule": clf.rule_.to_dict(),
-        "history": clf.history_,
-        "polish": clf.polish_,
-        "order_search": clf.order_search_,
         "fingerprints": clf._seen.to_text(),
     }
 
 
-def parameters(about: dict[str, Any], model: Callable[..., Any] | None) -> dict[str, Any]:
-    """Return the constructor's arguments; `model` is the network's maker where it was the user's own."""
+def parameters(about: dict[str, Any], rule: type[Rule] | None) -> dict[str, Any]:
+    """Return the constructor's arguments but for the model; `rule` is the class of a user's own rule."""
     params = dict(about["params"])
-    params["rule"] = None if params["rule"] is None else rules.from_dict(params["rule"])
-    if params["model"] is None and model is None:
-        raise CheckpointError("the network is one of your own: pass what made it as `model`.")
-    return params | {"model": params["model"] or model}
+    params["rule"] = None if params["rule"] is None else read_rule(params["rule"], rule)
+    if about["prior"] is not None:
+        return params | {"prior": about["prior"]}
+    names = _classes_from_json(about["classes"]).tolist()
+    return params | {"prior": dict(zip(names, about["shares"]))}
 
 
-def restore(clf: Any, about: dict[str, Any]) -> None:
-    """Set what fitting set, but for the network."""
+def restore(clf: Any, about: dict[str, Any], rule: type[Rule] | None) -> None:
+    """Set what fitting set, but for the model."""
     clf.classes_ = _classes_from_json(about["classes"])
-    clf.order_, clf.n_steps_, clf.n_channels_ = about["order"], about["steps"], about["channels"]
-    clf._fill = np.array(about["fill"], dtype=np.float32)
-    clf.rule_ = rules.from_dict(about["rule"])
-    clf.history_, clf.polish_ = about["history"], about["polish"]
-    clf.order_search_ = about["order_search"]
-    clf._seen = Fingerprints.from_text(about.get("fingerprints", ""))  # older models have none
+    clf.prior_ = np.array(about["shares"], dtype=np.float64)
+    clf.n_steps_, clf.inputs_ = about["steps"], Inputs.from_dict(about["inputs"])
+    clf.n_channels_ = clf.inputs_.channels
+    clf.rule_ = read_rule(about["rule"], rule)
+    clf._seen = Fingerprints.from_text(about["fingerprints"])
+
+
+def read_rule(values: dict[str, Any], own: type[Rule] | None) -> Rule:
+    """Return the rule that `to_dict` described, of stopwise or of the user's own class."""
+    if own is not None and values.get("rule") == own.__name__:
+        return own.from_dict(values)
+    if own is None and values.get("rule") not in rules.__all__:
+        raise ModelFolderError(
+            f"the stopping rule is a {values.get('rule')} of your own: pass its class as `rule`."
+        )
+    return rules.from_dict(values)
 
 
 def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:
     values = classes.tolist()
     if not all(isinstance(value, bool | int | float | str) for value in values):
-        raise CheckpointError(
+        raise ModelFolderError(
             f"Labels of type {type(values[0]).__name__} cannot be saved: use numbers or strings."
         )
     return {"dtype": str(classes.dtype), "values": values}

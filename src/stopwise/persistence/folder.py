@@ -1,13 +1,12 @@
-"""A model on disk: a folder with `model.json`, which people can read, and the weights in safetensors.
+"""A model folder: `model.json`, which people can read, and the weights in safetensors.
 
-The weights' file is named by its content and written first; `model.json`, which names it, is moved into
-place last. So a folder holds a whole model at every moment, whatever is killed in between. Loading reads
-numbers and text, and cannot run code.
+The file of the weights is named by its content and written first; `model.json`, which names it, is replaced
+last. So a folder holds a complete model at every moment, even if a save is killed. Loading reads numbers and
+text, and cannot run code.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -23,14 +22,15 @@ import torch
 from torch import Tensor
 
 from stopwise.atomic import write_durably
-from stopwise.persistence import tensors as storage
+from stopwise.persistence import tensors as files
+from stopwise.persistence.digests import digest_file
 
 FORMAT = "stopwise-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 ABOUT = "model.json"
 
 
-class CheckpointError(ValueError):
+class ModelFolderError(ValueError):
     """A model folder that is damaged, incomplete, or not one of ours."""
 
 
@@ -57,19 +57,19 @@ def save_model(folder: str | Path, tensors: dict[str, Tensor], about: dict[str, 
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
-        raise CheckpointError(f"`path` must be a folder; {folder} is a file. Choose another path.")
+        raise ModelFolderError(f"`path` must be a folder; {folder} is a file. Choose another path.")
     foreign = folder.is_dir() and any(not _is_ours(file.name) for file in folder.iterdir())
     if foreign and not (folder / ABOUT).exists():
-        raise CheckpointError(
+        raise ModelFolderError(
             f"`path` must be a new or empty folder or hold a stopwise model; {folder} holds other files."
         )
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        aside = folder / f".weights.{os.getpid()}.part"
-        storage.write(aside, tensors, {"kind": "weights"})
-        digest = _digest(aside)
+        part = folder / f".weights.{os.getpid()}.part"
+        files.write(part, tensors, {"kind": "weights"})
+        digest = digest_file(part)
         name = f"weights-{digest[:16]}.safetensors"
-        os.replace(aside, folder / name)
+        os.replace(part, folder / name)
         about = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -91,25 +91,26 @@ def load_model(folder: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{folder / ABOUT} is damaged: {error}. Save the model again.") from error
+        raise ModelFolderError(f"{folder / ABOUT} is damaged: {error}. Save the model again.") from error
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise CheckpointError(f"{folder / ABOUT} was not written by stopwise.")
+        raise ModelFolderError(f"{folder / ABOUT} was not written by stopwise.")
     if about.get("format_version") != FORMAT_VERSION:
-        raise CheckpointError(
+        raise ModelFolderError(
             f"{folder / ABOUT} has format version {about.get('format_version')!r}; this stopwise reads "
-            f"version {FORMAT_VERSION}. Use the stopwise that wrote it ({about.get('versions')})."
+            f"version {FORMAT_VERSION}. Train the model again, or use the stopwise that wrote it "
+            f"({about.get('versions')})."
         )
     weights = folder / _weights_name(folder, about)
     if not weights.is_file():
-        raise CheckpointError(f"{folder} is incomplete: {weights.name} is not there. Save the model again.")
-    if _digest(weights) != about["weights"].get("sha256"):
-        raise CheckpointError(
+        raise ModelFolderError(f"{folder} is incomplete: {weights.name} is not there. Save the model again.")
+    if digest_file(weights) != about["weights"].get("sha256"):
+        raise ModelFolderError(
             f"{weights} is damaged: its checksum differs from {ABOUT}. Save the model again."
         )
     try:
-        return storage.read(weights)[0], about
-    except storage.StorageError as error:
-        raise CheckpointError(str(error)) from error
+        return files.read(weights)[0], about
+    except files.TensorFileError as error:
+        raise ModelFolderError(str(error)) from error
 
 
 def _is_ours(name: str) -> bool:
@@ -144,10 +145,5 @@ def _weights_name(folder: Path, about: dict[str, Any]) -> str:
     except (KeyError, TypeError):
         name = None
     if not isinstance(name, str) or not re.fullmatch(r"weights-\w+\.safetensors", name):
-        raise CheckpointError(f"{folder / ABOUT} is damaged: it does not name the weights' file.")
+        raise ModelFolderError(f"{folder / ABOUT} is damaged: it does not name the weights' file.")
     return name
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Many keyed streams at once, batched through one step of the network."""
+"""Many keyed streams at once, batched through one step of the model."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any
 import numpy as np
 
 from stopwise.decision import Decision
-from stopwise.models.networks.steps import State
-from stopwise.streaming.stream import STATE_VERSION, Engine, Stream, decided_code
+from stopwise.models.step import State
+from stopwise.streaming.engine import STATE_VERSION, Engine
+from stopwise.streaming.stream import Stream
 from stopwise.validation import check_integer
 
 logger = logging.getLogger("stopwise")
 
-FIRST_ROWS = 16  # room to begin with; it doubles as keys come
+FIRST_ROWS = 16  # rows at first; they double as keys are added
 
 
 class Streams:
     """Keyed streams; made by `EarlyClassifier.streams`.
 
-    Keys come with their first sample and go with `finish`, `forget`, or when there are too many: the key that
-    was silent for longest is dropped then, and reported. A key whose decision fell stays, so that its later
-    samples are known to be late, and does not count more than another.
+    A key is added with its first sample and removed by `finish` or `forget`. If there are too many, the least
+    recently updated stream is dropped with a warning. A decided key stays, so that its later samples are
+    ignored, and counts like any other.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class Streams:
     --------
     >>> import stopwise as sw
     >>> X, y, _ = sw.datasets.gaussian(n=300, dim=3, length=10, seed=0)
-    >>> clf = sw.EarlyClassifier(order=0, max_epochs=3).fit(X, y)
+    >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
     >>> streams = clf.streams()
     >>> decided = {}
     >>> for t in range(10):
@@ -58,7 +59,7 @@ class Streams:
         self._engine = engine
         self.max_streams = check_integer("max_streams", max_streams, 1)
         self._on_drop = on_drop or _warn
-        self._rows: OrderedDict[Hashable, int] = OrderedDict()  # the one silent for longest first
+        self._rows: OrderedDict[Hashable, int] = OrderedDict()  # the least recently updated first
         self._decisions: dict[Hashable, Decision] = {}
         self._state: State = engine.start(min(FIRST_ROWS, self.max_streams))
         self._free = list(range(len(self._state["time"])))[::-1]
@@ -75,7 +76,7 @@ class Streams:
     def update(
         self, keys: Mapping[Hashable, Any] | Sequence[Hashable] | np.ndarray, x: Any = None
     ) -> dict[Hashable, Decision]:
-        """Take samples of some streams; return the decisions that fall now.
+        """Take samples of some streams; return the decisions made now.
 
         Parameters
         ----------
@@ -111,13 +112,13 @@ class Streams:
         return self._decisions.get(key)
 
     def finish(self, key: Hashable) -> Decision:
-        """Return the decision on a stream, forced if none fell yet, and let the key go."""
+        """Return the decision on a stream, forced if there was none yet, and remove the key."""
         decision = self.stream(key).finish()
         self.forget(key)
         return decision
 
     def forget(self, key: Hashable) -> None:
-        """Let a key go; if it comes again, it begins anew."""
+        """Remove a key; if it comes again, it starts over."""
         self._free.append(self._row(key))
         del self._rows[key]
         self._decisions.pop(key, None)
@@ -131,11 +132,11 @@ class Streams:
         return stream
 
     def put(self, key: Hashable, state: Mapping[str, Any]) -> None:
-        """Begin a key, or replace it, with what `Stream.state` returned."""
+        """Add a key, or replace it, with what `Stream.state` returned."""
         stream = Stream(self._engine, state)
         row = self._rows[key] if key in self._rows else self._new_rows([key])[0]
         for name, value in stream._state.items():
-            self._state[name][row] = value[0]
+            self._store(name, slice(row, row + 1), value)
         if stream.decided is None:
             self._decisions.pop(key, None)
         else:
@@ -144,10 +145,10 @@ class Streams:
     def states(self) -> tuple[list[Hashable], dict[str, np.ndarray]]:
         """Return all keys and their states, as `Stream.state` gives them, one below the other: (n, ...)."""
         keys, rows = list(self._rows), list(self._rows.values())
-        codes = [decided_code(self._engine, self._decisions.get(key)) for key in keys]
+        codes = [self._engine.decided_code(self._decisions.get(key)) for key in keys]
         about = {
             "version": np.full(len(keys), STATE_VERSION),
-            "model": np.tile(np.frombuffer(self._engine.identity, dtype=np.uint8), (len(keys), 1)),
+            "model": np.tile(np.frombuffer(self._engine.digest, dtype=np.uint8), (len(keys), 1)),
             "decided": np.array(codes, dtype=np.int64),
         }
         return keys, about | {name: value[rows] for name, value in self._state.items()}
@@ -156,7 +157,7 @@ class Streams:
         try:
             return self._rows[key]
         except KeyError:
-            raise KeyError(f"there is no stream {key!r}: it never came, or was let go.") from None
+            raise KeyError(f"there is no stream {key!r}: unknown key, or already finished.") from None
 
     def _take(self, keys: list[Hashable], samples: np.ndarray) -> dict[Hashable, Decision]:
         """Advance streams by a sample each; no key comes twice."""
@@ -177,7 +178,7 @@ class Streams:
         rows = _places([self._rows[key] for key in keys])
         new = self._engine.advance({name: value[rows] for name, value in self._state.items()}, samples)
         for name, value in new.items():
-            self._state[name][rows] = value
+            self._store(name, rows, value)
         labels = self._engine.rule.accept_checked(new["scores"], new["time"])
         fallen = {
             keys[i]: self._engine.decision(int(labels[i]), int(new["time"][i]), False, new["scores"][i])
@@ -187,7 +188,7 @@ class Streams:
         return fallen
 
     def _new_rows(self, keys: list[Hashable]) -> list[int]:
-        """Give keys that are not there a row each, dropping others if there is no room."""
+        """Give keys that are not there a row each, dropping others if there are too many."""
         for key in list(self._rows)[: max(0, len(self._rows) + len(keys) - self.max_streams)]:
             stream = self.stream(key)
             self.forget(key)
@@ -196,9 +197,22 @@ class Streams:
         rows = [self._free.pop() for _ in keys]
         fresh = self._engine.start(len(keys))
         for name, value in fresh.items():
-            self._state[name][rows] = value
+            self._store(name, np.array(rows), value)
         self._rows.update(zip(keys, rows))
         return rows
+
+    def _store(self, name: str, rows: slice | np.ndarray, value: np.ndarray) -> None:
+        """Write an entry of some streams' state; what a model keeps of a stream may grow, all rows with it."""
+        kept = self._state[name]
+        if kept.ndim < 2 or kept.shape[1] == value.shape[1]:
+            kept[rows] = value
+            return
+        if kept.shape[1] < value.shape[1]:
+            wider = np.zeros((len(kept), *value.shape[1:]), dtype=kept.dtype)
+            wider[:, : kept.shape[1]] = kept
+            self._state[name] = kept = wider
+        kept[rows] = 0
+        kept[rows, : value.shape[1]] = value
 
     def _grow(self, wanted: int) -> None:
         have = len(self._state["time"])
@@ -206,7 +220,11 @@ class Streams:
             return
         size = min(max(wanted, 2 * have), self.max_streams)
         more = self._engine.start(size - have)
-        self._state = {name: np.concatenate([value, more[name]]) for name, value in self._state.items()}
+        before, self._state = self._state, {}
+        for name, value in before.items():
+            self._state[name] = np.zeros((size, *value.shape[1:]), dtype=value.dtype)
+            self._state[name][:have] = value
+            self._store(name, slice(have, size), more[name])
         # The lowest rows go first, so that streams that came together lie together.
         self._free = [*range(size - 1, have - 1, -1), *self._free]
 
@@ -235,8 +253,8 @@ def _rounds(keys: list[Hashable]) -> list[list[int]]:
 
 def _warn(key: Hashable, stream: Stream) -> None:
     logger.warning(
-        "stream %r was dropped after %d samples: there are more keys than max_streams. Raise it, or let keys "
-        "go with finish() or forget().",
+        "stream %r was dropped after %d samples: there are more keys than max_streams. Raise it, or remove "
+        "keys with finish() or forget().",
         key,
         stream.time,
     )

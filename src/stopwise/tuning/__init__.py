@@ -3,8 +3,8 @@
 `tune` searches, `space_for` is what it searches. Needs the extra `tune`.
 """
 
-from stopwise.tuning.record import Trial, Tuned
+from stopwise.tuning.record import Trial, TuningResult
 from stopwise.tuning.search import tune
 from stopwise.tuning.spaces import space_for
 
-__all__ = ["Trial", "Tuned", "space_for", "tune"]
+__all__ = ["Trial", "TuningResult", "space_for", "tune"]

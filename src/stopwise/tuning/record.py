@@ -1,4 +1,4 @@
-"""What a search tells: every trial, and the best settings."""
+"""What a search found: every trial, and the best settings."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """What a search found.
 
     Parameters
     ----------
     best
-        The settings of the best trial, for `EarlyClassifier(**best)`.
+        The settings of the best trial, for `EarlyClassifier.from_settings(best)`.
     ausat
         Its validation AUSAT; the lower the better. It is the best of many on the same series, so a little
         too good: judge the final classifier on others.

@@ -15,13 +15,13 @@ from optuna.trial import FrozenTrial, TrialState
 
 from stopwise.estimator import EarlyClassifier
 from stopwise.metrics import ausat, sat_curve
-from stopwise.models.networks.modules import MODELS
+from stopwise.models import MODELS
 from stopwise.progress import Reporter
 from stopwise.tuning import spaces
 from stopwise.tuning.parts import Parts
-from stopwise.tuning.record import Tuned, record
+from stopwise.tuning.record import TuningResult, record
 from stopwise.tuning.study import FINISHED, distributions, finished, is_default, open_study
-from stopwise.validation import check_choice, check_integer, check_real
+from stopwise.validation import check_choice, check_integer, check_real, inside
 
 # A quarter of the epochs passes before a trial may be cut short.
 WARMUP = 0.25
@@ -42,10 +42,10 @@ def tune(
     fixed: Mapping[str, Any] | None = None,
     space: Mapping[str, Any] | None = None,
     max_epochs: int = 50,
-    seed: int = 0,
+    random_state: int = 0,
     progress: bool | str = "auto",
-    on_trial: Callable[[Tuned], None] | None = None,
-) -> Tuned:
+    on_trial: Callable[[TuningResult], None] | None = None,
+) -> TuningResult:
     """Search for the settings with the least area under the validation speed-accuracy curve (AUSAT).
 
     The default settings are tried first, so the best is never worse than they are on the validation series.
@@ -57,7 +57,7 @@ def tune(
     X, y
         As for `EarlyClassifier.fit`.
     model
-        "accumulator", "b2bsqrt", "tandemformer" or "lstm".
+        "accumulator", "b2bsqrt", "tandemformer" or "tanh".
     validation_data
         (X, y) to judge on; they also choose the best epoch. None: a part of X, y is held out.
     groups
@@ -77,13 +77,13 @@ def tune(
     study_name
         The study's name in the storage; None: "stopwise-" and the model.
     fixed
-        Settings of `EarlyClassifier`, and further arguments of the network, that are not searched.
+        Options of the model, nested ones with a dot, and parameters of `EarlyClassifier` that are not searched.
     space
         What is searched; None: `space_for(model, T)`. What is in `fixed` is left out.
     max_epochs
         Of each trial.
-    seed
-        Of the split, the draws and every training.
+    random_state
+        Seed of the split, the draws and every training.
     progress
         As for `EarlyClassifier`.
     on_trial
@@ -94,22 +94,23 @@ def tune(
     >>> import stopwise as sw
     >>> from stopwise.tuning import tune
     >>> X, y, _ = sw.datasets.gaussian(n=200, offset=1.5, dim=2, length=6, seed=0)
-    >>> space = {"learning_rate": [1e-3, 1e-2], "order": [0, 1]}
+    >>> space = {"training.learning_rate": [1e-3, 1e-2], "order": [0, 1]}
     >>> found = tune(X, y, space=space, trials=2, max_epochs=2, fixed={"polish": False})
-    >>> clf = sw.EarlyClassifier(**found.best).fit(X, y)
+    >>> clf = sw.EarlyClassifier.from_settings(found.best).fit(X, y)
     """
     check_choice("model", model, MODELS)
     check_integer("trials", trials, 1)
     check_real("validation_fraction", validation_fraction, 0, 1, open_low=True, open_high=True)
     if timeout is not None:
         check_real("timeout", timeout, 0, open_low=True)
-    data = Parts.of(X, y, validation_data, groups, validation_fraction, seed)
-    kept = spaces.flatten(fixed or {}, model)
+    data = Parts.of(X, y, validation_data, groups, validation_fraction, random_state)
+    kept = dict(fixed or {})
+    spaces.check_names("fixed", kept, model)
     wanted = spaces.check_space(spaces.space_for(model, data.X.steps) if space is None else space, model)
-    search = _Search(data, model, kept, wanted, max_epochs, seed)
+    search = _Search(data, model, kept, wanted, max_epochs, random_state)
     with _quiet(), _storage_errors():
         name = study_name or f"stopwise-{model}"
-        study = open_study(storage, name, search.about, search.default_draw(), seed, search.warmup)
+        study = open_study(storage, name, search.about, search.default_draw(), random_state, search.warmup)
         search.run(study, trials, timeout, progress, on_trial)
         return search.found(study)
 
@@ -133,7 +134,7 @@ class _Search:
         self.draws = distributions(self.space)
         self.max_epochs, self.seed = (
             check_integer("max_epochs", max_epochs, 1),
-            check_integer("seed", seed, 0),
+            check_integer("random_state", seed, 0),
         )
         self.warmup = int(WARMUP * self.max_epochs)
         # What makes trials comparable: a study holds only trials of the same.
@@ -142,7 +143,7 @@ class _Search:
             "fixed": {name: repr(value) for name, value in sorted(fixed.items())},
             "space": {name: repr(values) for name, values in sorted(self.space.items())},
             "max_epochs": self.max_epochs,
-            "seed": self.seed,
+            "random_state": self.seed,
             "data": data.digest(),
         }
 
@@ -157,19 +158,19 @@ class _Search:
         trials: int,
         timeout: float | None,
         progress: bool | str,
-        on_trial: Callable[[Tuned], None] | None,
+        on_trial: Callable[[TuningResult], None] | None,
     ) -> None:
         """Run trials until the study has so many."""
         done = len(finished(study))
         with Reporter("tuning", trials, progress) as reporter:
             reporter.skip(done)
-            told = done
+            reported = done
 
-            def tell(study: Study, _: FrozenTrial) -> None:
-                nonlocal told
+            def report(study: Study, _: FrozenTrial) -> None:
+                nonlocal reported
                 now = len(finished(study))
-                reporter.advance(_note(study), steps=now - told)
-                told = now
+                reporter.advance(_note(study), steps=now - reported)
+                reported = now
                 if on_trial is not None and study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
                     on_trial(self.found(study))
 
@@ -177,28 +178,25 @@ class _Search:
                 study.optimize(
                     lambda trial: self._try(trial, reporter),
                     timeout=timeout,
-                    callbacks=[tell, MaxTrialsCallback(trials, states=FINISHED)],
+                    callbacks=[report, MaxTrialsCallback(trials, states=FINISHED)],
                 )
 
-    def found(self, study: Study) -> Tuned:
+    def found(self, study: Study) -> TuningResult:
         """Return what the study holds."""
         seen = finished(study)
         complete = [trial for trial in seen if trial.state is TrialState.COMPLETE]
         if not complete:
-            told = next((t.user_attrs["diverged"] for t in seen if "diverged" in t.user_attrs), None)
-            if told is None:
+            reason = next((t.user_attrs["diverged"] for t in seen if "diverged" in t.user_attrs), None)
+            if reason is None:
                 raise ValueError("`timeout` is over, and no trial has finished yet: give it more time.")
-            raise FloatingPointError(f"None of {len(seen)} trials came to its end. The first: {told}")
+            raise FloatingPointError(f"None of {len(seen)} trials was completed. The first: {reason}")
         best = min(complete, key=lambda trial: (trial.value, trial.number))
         drawn = self.fixed | best.user_attrs["drawn"]
-        settings = {
-            "model": self.model,
-            **spaces.nest(drawn),
-            "max_epochs": self.max_epochs,
-            "seed": self.seed,
-        }
+        settings = {"model": self.model, **drawn, **self._own_settings()}
         default = next((trial.value for trial in complete if is_default(trial)), None)
-        return Tuned(settings, float(best.value or 0.0), default, tuple(map(record, seen)), study.study_name)
+        return TuningResult(
+            settings, float(best.value or 0.0), default, tuple(map(record, seen)), study.study_name
+        )
 
     def _try(self, trial: optuna.Trial, reporter: Reporter) -> float:
         """Return the validation AUSAT of one trial's settings."""
@@ -207,20 +205,15 @@ class _Search:
         if drawn.get("order") == "auto" and known is not None:
             # Once for the study: the search for an order costs as much as several trials.
             drawn["order"] = self._finite(known)
-        clf = EarlyClassifier(
-            self.model,
-            **spaces.nest(self.fixed | drawn),
-            max_epochs=self.max_epochs,
-            seed=self.seed,
-            progress=False,
-        )
+        settings = {"model": self.model, **self.fixed, **drawn, **self._own_settings()}
+        clf = EarlyClassifier.from_settings(settings, progress=False)
         trial.set_user_attr("drawn", drawn)
 
         def after_epoch(clf: EarlyClassifier, record: dict[str, float]) -> None:
             epoch = int(record["epoch"])
             if drawn.get("order") == "auto":
-                trial.study.set_user_attr("auto_order", clf.order_)
-                drawn["order"] = self._finite(clf.order_)
+                trial.study.set_user_attr("auto_order", clf.model_.order_)
+                drawn["order"] = self._finite(clf.model_.order_)
                 trial.set_user_attr("drawn", drawn)
             trial.report(self._judge(clf), epoch)
             reporter.advance(f"{_note(trial.study)} · trial {trial.number}, epoch {epoch}", steps=0)
@@ -235,15 +228,18 @@ class _Search:
             trial.set_user_attr("diverged", str(error))
             raise optuna.TrialPruned from error
 
-    def _finite(self, order: int) -> int | None:
+    def _own_settings(self) -> dict[str, Any]:
+        """Return the settings that every trial has."""
+        return {"training.max_epochs": self.max_epochs, "random_state": self.seed}
+
+    def _finite(self, order: int | None) -> int | None:
         """Return an order; None if it is the longest, which other series may have longer."""
         return None if order == self.data.X.steps - 1 else order
 
     def _judge(self, clf: EarlyClassifier) -> float:
         """Return the AUSAT of a classifier on the validation series."""
         scores, lengths = clf.scores(self.data.X_held), self.data.X_held.lengths
-        inside = np.arange(scores.shape[1]) < lengths[:, None]
-        if not np.isfinite(scores[inside]).all():
+        if not np.isfinite(scores[inside(lengths, scores.shape[1])]).all():
             raise FloatingPointError("The scores of validation series are not finite.")
         return ausat(sat_curve(scores, np.searchsorted(clf.classes_, self.data.y_held), lengths))
 

@@ -1,7 +1,7 @@
 """What is searched: one table a model.
 
-A list is a choice; a tuple (low, high) is a range, of whole numbers if both ends are. Names are those of
-`EarlyClassifier`'s parameters and of the network's further arguments, side by side.
+A list is a choice; a tuple (low, high) is a range, of integers if both ends are. Names are the options of the
+model, nested ones with a dot, and parameters of `EarlyClassifier`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stopwise.estimator import EarlyClassifier
-from stopwise.models.networks.modules import MODELS, Accumulator, LSTMIntegrator, Tandemformer
+from stopwise.models import MODELS, options
 from stopwise.validation import check_choice, check_integer
 
 Space = dict[str, list[Any] | tuple[Any, Any]]
@@ -19,10 +19,10 @@ Space = dict[str, list[Any] | tuple[Any, Any]]
 # As published for the real sets, but for the LLRe ratio, which began at 0.4 there; the polish and the scaling
 # of the channels are ours.
 TRAINING: Space = {
-    "learning_rate": [1e-4, 1e-3, 1e-2],
-    "weight_decay": [0.0, 1e-5, 1e-4, 1e-3],
+    "training.learning_rate": [1e-4, 1e-3, 1e-2],
+    "training.weight_decay": [0.0, 1e-5, 1e-4, 1e-3],
+    "training.optimizer": ["adam", "rmsprop"],
     "dropout": (0.0, 0.4),
-    "optimizer": ["adam", "rmsprop"],
     "llre_ratio": (0.0, 1.0),
     "polish": [True, False],
     "standardize": [True, "together"],
@@ -36,24 +36,20 @@ TANDEMFORMER: Space = {
     "positions": ["none", "sinusoidal", "learned"],
 }
 LSTM: Space = {"hidden": [16, 32, 64, 128, 256]}
-# With the longest order the body is an LSTM, else a window of order + 1 samples: so `order` tells both.
-# Products of samples are exact for Gaussian processes (None: half of the features) and wild elsewhere.
+# With order None the body is an LSTM, else a window of order + 1 samples: so `order` says both. Products of
+# samples are exact for Gaussian processes (None: half of the features) and unstable elsewhere.
 ACCUMULATOR: Space = {"hidden": [16, 32, 64, 128, 256], "products": [None, 0]}
 NETWORKS: dict[str, Space] = {
     "accumulator": ACCUMULATOR,
     "b2bsqrt": LSTM,
     "tandemformer": TANDEMFORMER,
-    "lstm": LSTM,
-}
-MAKERS = {
-    "accumulator": Accumulator,
-    "b2bsqrt": LSTMIntegrator,
-    "tandemformer": Tandemformer,
-    "lstm": LSTMIntegrator,
+    "tanh": LSTM,
 }
 SMALL_ORDERS = (0, 1, 2, 5, 10)
+# Parameters of the classifier that can be searched or fixed.
+OF_CLASSIFIER = ("prior", "standardize", "missing")
 # What a trial sets by itself.
-TAKEN = ("model", "max_epochs", "seed", "progress", "validation_fraction")
+TAKEN = ("training.max_epochs", "training.validation_fraction", "model", "random_state", "progress", "rule")
 
 
 def space_for(model: str, steps: int) -> Space:
@@ -62,14 +58,14 @@ def space_for(model: str, steps: int) -> Space:
     Parameters
     ----------
     model
-        A name in `stopwise.models.networks.modules.MODELS`.
+        A name in `stopwise.models.MODELS`.
     steps
         T, which bounds the Markov order.
 
     Examples
     --------
     >>> space = space_for("b2bsqrt", steps=50)
-    >>> space["learning_rate"], space["dropout"], space["hidden"]
+    >>> space["training.learning_rate"], space["dropout"], space["hidden"]
     ([0.0001, 0.001, 0.01], (0.0, 0.4), [16, 32, 64, 128, 256])
     >>> space["order"]
     ['auto', 0, 1, 2, 5, 10, 12, None]
@@ -82,51 +78,20 @@ def space_for(model: str, steps: int) -> Space:
 
 def defaults(model: str) -> dict[str, Any]:
     """Return the default of everything that can be searched or fixed for a model."""
-    network = inspect.signature(MAKERS[model]).parameters.values()
-    known = {p.name: p.default for p in network if p.kind is p.KEYWORD_ONLY}
-    known |= {
-        name: p.default
-        for name, p in inspect.signature(EarlyClassifier).parameters.items()
-        if name not in (*TAKEN, "model_params")
-    }
-    if model != "accumulator":
-        known.pop("activation", None)  # the model's name tells it
-    return known
-
-
-def flatten(settings: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """Return settings with the network's arguments beside the others, every name checked.
-
-    Examples
-    --------
-    >>> flatten({"loss": "lllr", "model_params": {"hidden": 8}}, "lstm")
-    {'loss': 'lllr', 'hidden': 8}
-    """
-    flat = {name: value for name, value in settings.items() if name != "model_params"}
-    flat |= settings.get("model_params") or {}
-    _check_names("fixed", flat, model)
-    return flat
-
-
-def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings for `EarlyClassifier`: the network's arguments go into `model_params`.
-
-    Examples
-    --------
-    >>> nest({"order": 2, "hidden": 8})
-    {'order': 2, 'model_params': {'hidden': 8}}
-    """
+    known = {option.name: option.default for option in options(model)}
     own = inspect.signature(EarlyClassifier).parameters
-    params = {name: value for name, value in flat.items() if name not in own}
-    settings = {name: value for name, value in flat.items() if name in own}
-    return settings | ({"model_params": params} if params else {})
+    return {
+        name: value
+        for name, value in (known | {name: own[name].default for name in OF_CLASSIFIER}).items()
+        if name not in TAKEN
+    }
 
 
 def check_space(space: Any, model: str) -> Space:
     """Return a space if every name is known and every entry is a choice or a range."""
     if not isinstance(space, Mapping):
         raise TypeError(f"`space` must be a dict such as space_for() returns; got {type(space).__name__}.")
-    _check_names("space", space, model)
+    check_names("space", space, model)
     for name, values in space.items():
         ranged = isinstance(values, tuple) and len(values) == 2 and all(map(_is_number, values))
         if not (ranged and values[0] <= values[1]) and not (isinstance(values, list) and values):
@@ -141,7 +106,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _check_names(argument: str, names: Mapping[str, Any], model: str) -> None:
+def check_names(argument: str, names: Mapping[str, Any], model: str) -> None:
+    """Refuse settings that the model lacks, or that tuning sets by itself."""
     known = list(defaults(model))
     for name in names:
         if name in TAKEN:

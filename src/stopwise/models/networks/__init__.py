@@ -1,1 +1,1 @@
-"""Networks: their torch modules, kernels, steps and training."""
+"""Networks trained by gradient: one model a file, on torch `modules`, `kernels`, `steps` and `training`."""

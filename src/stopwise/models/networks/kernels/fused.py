@@ -1,4 +1,4 @@
-"""Which tensors the numba kernels serve, and how their work is spread over threads.
+"""Which tensors the numba kernels serve, and how their work is shared by threads.
 
 numba is an optional accelerator. Importing it takes half a second, so that happens on first use.
 """
@@ -44,7 +44,7 @@ def numba_is_there() -> bool:
     return True
 
 
-def spread(kernel: Callable[..., None], rows: int, row_size: int, *arguments: Any) -> None:
+def in_threads(kernel: Callable[..., None], rows: int, row_size: int, *arguments: Any) -> None:
     """Call kernel(start, stop, *arguments) on parts of range(rows), as many at a time as torch has threads.
 
     The kernel must release the lock of the interpreter and treat each row by itself, so that the parts

@@ -17,12 +17,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from stopwise.models.networks.kernels.fused import kernels_for, spread
+from stopwise.models.networks.kernels.fused import in_threads, kernels_for
 
 FEW = 2  # prefix lengths: up to here one attention for each is the fastest
 
 
-class Spread(NamedTuple):
+class TokenVariance(NamedTuple):
     """What tells the variance of a token y + O a, D wide, from its heads a alone.
 
     With C taking the mean over the D features away, it is (|Cy|² + 2 (Oᵀ C y)·a + aᵀ (Oᵀ C O) a) / D.
@@ -42,7 +42,7 @@ class Spread(NamedTuple):
     square: Tensor
     bias: Tensor
 
-    def normalise(self, units: Tensor, heads: Tensor) -> Tensor:
+    def normalize(self, units: Tensor, heads: Tensor) -> Tensor:
         """Return what reaches the units (R, i, ff) of the first i tokens, given their heads (R, i, h·d)."""
         i = heads.shape[1]
         change = ((self.cross[:, :i] + F.linear(heads, self.square)) * heads).sum(2, keepdim=True)
@@ -58,7 +58,7 @@ def pool_prefixes(
     units: Tensor,
     expand: Tensor,
     lengths: range,
-    spread: Spread | None = None,
+    variance: TokenVariance | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the sums over a prefix's tokens of the heads and of the fired feed-forward units.
 
@@ -72,7 +72,7 @@ def pool_prefixes(
         (ff, h·d) what the attention's heads give to each unit.
     lengths
         The prefix lengths wanted.
-    spread
+    variance
         Given, the units are those of normalised tokens: `units` and `expand` come of centred ones.
 
     Returns
@@ -80,7 +80,7 @@ def pool_prefixes(
     heads, fired
         (R, lengths, h·d) and (R, lengths, ff): Σ_s a_s and Σ_s relu(units_s + expand a_s).
     """
-    every = spread is None and len(lengths) > FEW and lengths == range(1, q.shape[2] + 1)
+    every = variance is None and len(lengths) > FEW and lengths == range(1, q.shape[2] + 1)
     kernels = kernels_for("fused_prefix", q, k, v, units, expand) if every else None
     if kernels:
         scores = k @ q.transpose(2, 3) / math.sqrt(q.shape[3])  # (R, h, M, M), tokens innermost
@@ -92,7 +92,7 @@ def pool_prefixes(
         mixed = mixed.transpose(1, 2).flatten(2)  # (R, i, h·d)
         reached = units[:, :i] + F.linear(mixed, expand)
         heads.append(mixed.sum(1))
-        fired.append(torch.relu(spread.normalise(reached, mixed) if spread else reached).sum(1))
+        fired.append(torch.relu(variance.normalize(reached, mixed) if variance else reached).sum(1))
     return torch.stack(heads, dim=1), torch.stack(fired, dim=1)
 
 
@@ -146,7 +146,7 @@ class PrefixSums(torch.autograd.Function):
         inputs = [tensor.detach().contiguous() for tensor in (scores, v, units, expand)]
         heads = torch.empty_like(inputs[1])
         fired = v.new_empty(*v.shape[:2], len(expand))
-        _spread(kernels.forward, *inputs, heads, fired)
+        _run(kernels.forward, *inputs, heads, fired)
         ctx.save_for_backward(*inputs)
         ctx.kernels = kernels
         return heads, fired
@@ -164,7 +164,7 @@ class PrefixSums(torch.autograd.Function):
         )
         d_expand = expand.new_empty(len(v), *expand.shape)
         gradients = d_scores, d_v, d_units, d_expand
-        _spread(
+        _run(
             ctx.kernels.backward,
             scores,
             v,
@@ -177,8 +177,8 @@ class PrefixSums(torch.autograd.Function):
         return d_scores, d_v, d_units, d_expand.sum(0), None
 
 
-def _spread(kernel: Callable[..., None], scores: Tensor, v: Tensor, *others: Tensor) -> None:
+def _run(kernel: Callable[..., None], scores: Tensor, v: Tensor, *others: Tensor) -> None:
     """Run a kernel over the rows, whose work is in their (prefix, token) pairs."""
     rows, samples, width = v.shape
     arrays = [tensor.numpy() for tensor in (scores, v, *others)]
-    spread(kernel, rows, samples * samples * width, *arrays)
+    in_threads(kernel, rows, samples * samples * width, *arrays)

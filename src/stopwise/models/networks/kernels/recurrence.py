@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from stopwise.models.networks.kernels import buffers
-from stopwise.models.networks.kernels.fused import kernels_for, spread
+from stopwise.models.networks.kernels.fused import in_threads, kernels_for
 
 
 class Squash(NamedTuple):
@@ -123,7 +123,7 @@ def _in_parts(kernel: str, tensors: tuple[Tensor, ...]) -> Callable[..., None] |
         return None
     rows, width = tensors[1].shape[1:]  # of the gates
     arrays = [tensor.detach().numpy() for tensor in tensors]
-    return partial(spread, getattr(kernels, kernel), rows, width, *arrays)
+    return partial(in_threads, getattr(kernels, kernel), rows, width, *arrays)
 
 
 def _advance(
@@ -184,7 +184,7 @@ def _fold(d_gates: Tensor, projected: Tensor) -> Tensor:
     if kernels:
         d_projected = d_gates.new_empty(projected.shape)
         arrays = d_gates.view(samples, windows, -1).numpy(), d_projected.view(steps, -1).numpy()
-        spread(kernels.fold, steps, samples * batch * width, *arrays)
+        in_threads(kernels.fold, steps, samples * batch * width, *arrays)
         return d_projected
     d_projected = d_gates.new_zeros(projected.shape)
     for m in range(samples):

@@ -14,8 +14,6 @@ from stopwise.models.networks.modules.base import Evidence, Integrator
 from stopwise.models.networks.modules.lstm import WindowLSTM
 from stopwise.validation import check_choice, check_integer, check_real
 
-BODIES = ("window", "lstm")
-
 
 class WindowBody(nn.Module):
     """Features of the last M samples: one hidden layer, the same at every step.
@@ -24,7 +22,7 @@ class WindowBody(nn.Module):
 
     Parameters
     ----------
-    features, hidden, window
+    channels, hidden, window
         D, H and M.
     products
         How many of the H features are products of two linear maps, the others being rectified maps. The
@@ -32,16 +30,16 @@ class WindowBody(nn.Module):
         saying it where no training sample was.
     """
 
-    def __init__(self, features: int, hidden: int, window: int, products: int) -> None:
+    def __init__(self, channels: int, hidden: int, window: int, products: int) -> None:
         super().__init__()
         self.window, self.products = window, products
         maps = hidden + products
-        self.lags = nn.Parameter(torch.empty(window, maps, features))  # lags[j] reads x_{s-j}
-        nn.init.normal_(self.lags, std=(2 / (features * window)) ** 0.5)
+        self.lags = nn.Parameter(torch.empty(window, maps, channels))  # lags[j] reads x_{s-j}
+        nn.init.normal_(self.lags, std=(2 / (channels * window)) ** 0.5)
         self.bias = nn.Parameter(torch.zeros(window, maps))  # bias[j]: j+1 samples are there
 
     def _units(self, maps: Tensor) -> Tensor:
-        """Return the features (..., H) of the linear maps (..., H + products)."""
+        """Return the channels (..., H) of the linear maps (..., H + products)."""
         if not self.products:
             return torch.relu(maps)
         rest = maps.shape[-1] - 2 * self.products
@@ -49,7 +47,7 @@ class WindowBody(nn.Module):
         return torch.cat([torch.relu(rectified), left * right], dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the features (B, T, H) of the newest samples at each step of x (B, T, D)."""
+        """Return the channels (B, T, H) of the newest samples at each step of x (B, T, D)."""
         steps = x.shape[1]
         there = torch.arange(steps, device=x.device).clamp(max=self.window - 1)
         if self.window == 1:
@@ -59,7 +57,7 @@ class WindowBody(nn.Module):
         return self._units(summed.transpose(1, 2) + self.bias[there])
 
     def multiplets(self, x: Tensor) -> Tensor:
-        """Return the features (B, W, M, H) of windows that start afresh: nothing before them counts."""
+        """Return the channels (B, W, M, H) of windows that start afresh: nothing before them counts."""
         samples = min(x.shape[1], self.window)
         windows = x.shape[1] - samples + 1
         # What the samples from m back to their window's first add up to: one more lag each time, with the
@@ -75,9 +73,9 @@ class WindowBody(nn.Module):
 class LSTMBody(nn.Module):
     """Features of all samples so far: the state of an LSTM."""
 
-    def __init__(self, features: int, hidden: int, activation: str) -> None:
+    def __init__(self, channels: int, hidden: int, activation: str) -> None:
         super().__init__()
-        self.lstm = WindowLSTM(features, hidden, activation)
+        self.lstm = WindowLSTM(channels, hidden, activation)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the state (B, T, H) after each step of x (B, T, D)."""
@@ -101,18 +99,16 @@ class JointLinear(nn.Linear):
         return mapped
 
 
-class Accumulator(Integrator):
+class AccumulatorModule(Integrator):
     """Scores S(t) = Σ_{s≤t} (W φ_s + b), with features φ_s of the samples up to s.
 
     Parameters
     ----------
-    features, classes, order
+    channels, classes
         As for `Integrator`.
-    body
-        "window": φ_s from the last N+1 samples, the same map at every step. "lstm": from all samples so
-        far, through an LSTM, however many they are.
-    window
-        Samples in the window, if not N+1.
+    order
+        N: φ_s comes from the last N+1 samples, the same map at every step. None: from all samples so far,
+        by an LSTM.
     hidden
         H, the size of the features.
     activation
@@ -120,29 +116,27 @@ class Accumulator(Integrator):
     skip
         Give the head the sample x_s beside the features: linear evidence then needs no learning of φ.
     products
-        How many of the features of body="window" are products of two linear maps, the others being
+        How many of the features of a window are products of two linear maps, the others being
         rectified maps; None: half of them.
     layer_norm
-        Normalise the features.
+        Normalize the features.
     dropout
         On the features.
 
     Examples
     --------
     >>> import torch
-    >>> net = Accumulator(features=3, classes=2, order=1)
+    >>> net = AccumulatorModule(channels=3, classes=2, order=1)
     >>> net(torch.zeros(5, 10, 3)).scores.shape
     torch.Size([5, 10, 2])
     """
 
     def __init__(
         self,
-        features: int,
+        channels: int,
         classes: int,
-        order: int,
+        order: int | None,
         *,
-        body: str = "window",
-        window: int | None = None,
         hidden: int = 64,
         activation: str = "tanh",
         skip: bool = True,
@@ -150,25 +144,21 @@ class Accumulator(Integrator):
         layer_norm: bool = False,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__(features, classes, order)
-        check_choice("body", body, BODIES)
+        super().__init__(channels, classes, order)
         check_choice("activation", activation, ("tanh", "b2bsqrt"))
         check_integer("hidden", hidden, 1)
         check_real("dropout", dropout, 0, 1, open_high=True)
-        if body == "lstm" and window is not None:
-            raise ValueError(f"`window` goes with body='window'; got window={window!r} with body='lstm'.")
         products = hidden // 2 if products is None else check_integer("products", products, 0, hidden)
-        window = order + 1 if window is None else check_integer("window", window, 1, order + 1)
         self.body: WindowBody | LSTMBody = (
-            WindowBody(features, hidden, window, products)
-            if body == "window"
-            else LSTMBody(features, hidden, activation)
+            LSTMBody(channels, hidden, activation)
+            if order is None
+            else WindowBody(channels, hidden, order + 1, products)
         )
         self.norm = nn.LayerNorm(hidden) if layer_norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.skip = skip
-        self.head = JointLinear(hidden + (features if skip else 0), classes)
-        for part in self.head.weight.detach().split([hidden, features] if skip else [hidden], dim=1):
+        self.head = JointLinear(hidden + (channels if skip else 0), classes)
+        for part in self.head.weight.detach().split([hidden, channels] if skip else [hidden], dim=1):
             nn.init.uniform_(part, -(part.shape[1] ** -0.5), part.shape[1] ** -0.5)
 
     @property
@@ -177,12 +167,12 @@ class Accumulator(Integrator):
         return self.head
 
     @property
-    def skipped(self) -> int:
+    def n_skip_inputs(self) -> int:
         """How many inputs of the last layer, its last ones, are the sample itself."""
-        return self.features if self.skip else 0
+        return self.channels if self.skip else 0
 
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
-        """Return the evidence in standardised series x (B, T, D)."""
+        """Return the evidence in series x (B, T, D)."""
         if not multiplets:
             # With time leading, as both lie in memory.
             increments = self._increments(self.body(x).transpose(0, 1), x.transpose(0, 1))  # (T, B, K)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -31,58 +32,49 @@ class Evidence(NamedTuple):
 class Integrator(nn.Module, ABC):
     """A temporal integrator of Markov order N.
 
-    Subclass it and implement `evidence`, or subclass `WindowIntegrator` and implement `windows`, to use a
-    network of your own: `EarlyClassifier(model=MyIntegrator)` calls `MyIntegrator(features, classes, order)`.
+    For a network of your own subclass it and implement `evidence`, or subclass `WindowIntegrator` and
+    implement `windows`; then `EarlyClassifier(stopwise.models.Network(MyIntegrator))`.
 
     Parameters
     ----------
-    features
-        D, the channels of a sample.
+    channels
+        C, the numbers the network sees of a sample.
     classes
         K.
     order
-        N, the Markov order: the scores rest on windows of N+1 samples.
+        N, the Markov order: the scores rest on windows of N+1 samples; None: on all samples so far.
     """
 
-    shift: Tensor
-    scale: Tensor
-
-    def __init__(self, features: int, classes: int, order: int) -> None:
+    def __init__(self, channels: int, classes: int, order: int | None) -> None:
         super().__init__()
-        self.features, self.classes, self.order = features, classes, order
-        self.register_buffer("shift", torch.zeros(features))
-        self.register_buffer("scale", torch.ones(features))
-
-    def standardise(self, mean: Tensor, deviation: Tensor) -> None:
-        """Let the network see (x − mean)/deviation; it is part of the weights from then on."""
-        self.scale.copy_(1 / deviation)
-        self.shift.copy_(-mean / deviation)
+        self.channels, self.classes, self.order = channels, classes, order
 
     def forward(self, x: Tensor, multiplets: bool = False) -> Evidence:
-        """Return the evidence in a batch of series x (B, T, D)."""
-        if x.requires_grad:
-            return self.evidence(torch.addcmul(self.shift, x, self.scale), multiplets)
-        # Into memory with time leading, as the recurrences read it: one pass where there would be two.
-        standard = x.new_empty(x.shape[1], x.shape[0], x.shape[2])
-        torch.addcmul(self.shift, x.transpose(0, 1), self.scale, out=standard)
-        return self.evidence(standard.transpose(0, 1), multiplets)
+        """Return the evidence in a batch of series x (B, T, C)."""
+        return self.evidence(x, multiplets)
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        """Return the scores (B, T, K) of series x (B, T, C) as an array, without gradients."""
+        device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
+        with torch.inference_mode():
+            return self(torch.from_numpy(x).to(device)).scores.cpu().numpy()
 
     @property
     def readout(self) -> nn.Linear:
         """The last layer, in which the scores are linear: what polishing works on."""
-        raise TypeError(  # an AttributeError would be hidden by nn.Module
-            f"{type(self).__name__} names no `readout`, the nn.Linear that gives its logits; polishing "
-            "needs it. Name it, or set polish=False."
+        raise TypeError(  # nn.Module would hide an AttributeError
+            f"{type(self).__name__} has no `readout`, the nn.Linear that gives its logits; polishing needs "
+            "it. Add the property, or set polish=False."
         )
 
     @property
-    def skipped(self) -> int:
+    def n_skip_inputs(self) -> int:
         """How many inputs of the last layer, its last ones, are the sample itself."""
         return 0
 
     @abstractmethod
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
-        """Return the evidence in standardised series x (B, T, D)."""
+        """Return the evidence in series x (B, T, C)."""
 
 
 class WindowIntegrator(Integrator):
@@ -90,21 +82,22 @@ class WindowIntegrator(Integrator):
 
     Parameters
     ----------
-    features, classes, order
+    channels, classes, order
         As for `Integrator`.
     formula
         "tandem" or "oblivion".
     """
 
-    def __init__(self, features: int, classes: int, order: int, formula: str = "tandem") -> None:
-        super().__init__(features, classes, order)
+    def __init__(self, channels: int, classes: int, order: int, formula: str = "tandem") -> None:
+        super().__init__(channels, classes, order)
+        self.order: int = order
         self.formula = check_choice("formula", formula, FORMULAS)
 
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
-        """Return the evidence in standardised series x (B, T, D)."""
+        """Return the evidence in series x (B, T, C)."""
         logits = self.windows(x, multiplets)
         return Evidence(FORMULAS[self.formula](logits), logits.multiplets)
 
     @abstractmethod
     def windows(self, x: Tensor, multiplets: bool) -> WindowLogits:
-        """Return the logits of the windows of x (B, T, D); see `WindowLogits` for the shapes."""
+        """Return the logits of the windows of x (B, T, C); see `WindowLogits` for the shapes."""

@@ -21,7 +21,7 @@ class WindowLSTM(nn.Module):
 
     Parameters
     ----------
-    features, hidden
+    channels, hidden
         D and H.
     activation
         "b2bsqrt" or "tanh": of the candidate and of the output; gates are sigmoid.
@@ -29,9 +29,9 @@ class WindowLSTM(nn.Module):
         α of B2Bsqrt.
     """
 
-    def __init__(self, features: int, hidden: int, activation: str, alpha: float = 1.0) -> None:
+    def __init__(self, channels: int, hidden: int, activation: str, alpha: float = 1.0) -> None:
         super().__init__()
-        self.input = nn.Parameter(torch.empty(4 * hidden, features))  # gates: i, f, o, candidate
+        self.input = nn.Parameter(torch.empty(4 * hidden, channels))  # gates: i, f, o, candidate
         self.recurrent = nn.Parameter(torch.empty(4 * hidden, hidden))
         self.bias = nn.Parameter(torch.zeros(4 * hidden))
         self.squash = Squash(activation == "tanh", check_alpha(alpha))
@@ -81,12 +81,12 @@ class NeededStates(torch.autograd.Function):
         return d_states
 
 
-class LSTMIntegrator(WindowIntegrator):
+class LSTMModule(WindowIntegrator):
     """An LSTM whose state after a window gives the window's logits.
 
     Parameters
     ----------
-    features, classes, order, formula
+    channels, classes, order, formula
         As for `WindowIntegrator`.
     activation
         "b2bsqrt" (B2Bsqrt-TANDEM) or "tanh" (the baselines, whose logits are bounded).
@@ -102,14 +102,14 @@ class LSTMIntegrator(WindowIntegrator):
     Examples
     --------
     >>> import torch
-    >>> net = LSTMIntegrator(features=3, classes=2, order=4)
+    >>> net = LSTMModule(channels=3, classes=2, order=4)
     >>> net(torch.zeros(5, 10, 3)).scores.shape
     torch.Size([5, 10, 2])
     """
 
     def __init__(
         self,
-        features: int,
+        channels: int,
         classes: int,
         order: int,
         formula: str = "tandem",
@@ -120,11 +120,11 @@ class LSTMIntegrator(WindowIntegrator):
         layer_norm: bool = False,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__(features, classes, order, formula)
+        super().__init__(channels, classes, order, formula)
         check_choice("activation", activation, ("b2bsqrt", "tanh"))
         check_integer("hidden", hidden, 1)
         check_real("dropout", dropout, 0, 1, open_high=True)
-        self.lstm = WindowLSTM(features, hidden, activation, alpha)
+        self.lstm = WindowLSTM(channels, hidden, activation, alpha)
         self.head = nn.Sequential(
             nn.LayerNorm(hidden) if layer_norm else nn.Identity(),
             nn.Dropout(dropout),

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from stopwise.llr import WindowLogits
-from stopwise.models.networks.kernels.prefix_attention import Spread, Windows, pool_prefixes
+from stopwise.models.networks.kernels.prefix_attention import TokenVariance, Windows, pool_prefixes
 from stopwise.models.networks.modules.base import WindowIntegrator
 from stopwise.validation import check_choice, check_integer, check_real
 
@@ -25,16 +25,16 @@ class Block(nn.Module):
     """
 
     def __init__(
-        self, features: int, heads: int, head_size: int, feed_forward: int, layer_norm: bool, dropout: float
+        self, channels: int, heads: int, head_size: int, feed_forward: int, layer_norm: bool, dropout: float
     ) -> None:
         super().__init__()
         self.heads = heads
-        self.norm1 = nn.LayerNorm(features) if layer_norm else nn.Identity()
-        self.norm2 = nn.LayerNorm(features) if layer_norm else nn.Identity()
-        self.qkv = nn.Linear(features, 3 * heads * head_size)
-        self.out = nn.Linear(heads * head_size, features)
-        self.expand = nn.Linear(features, feed_forward)
-        self.contract = nn.Linear(feed_forward, features)
+        self.norm1 = nn.LayerNorm(channels) if layer_norm else nn.Identity()
+        self.norm2 = nn.LayerNorm(channels) if layer_norm else nn.Identity()
+        self.qkv = nn.Linear(channels, 3 * heads * head_size)
+        self.out = nn.Linear(heads * head_size, channels)
+        self.expand = nn.Linear(channels, feed_forward)
+        self.contract = nn.Linear(feed_forward, channels)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -55,12 +55,12 @@ def split_heads(qkv: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
     return q, k, v
 
 
-class Tandemformer(WindowIntegrator):
+class TandemformerModule(WindowIntegrator):
     """Tokens of a window, mixed by self-attention, pooled, and read by a small MLP.
 
     Parameters
     ----------
-    features, classes, order, formula
+    channels, classes, order, formula
         As for `WindowIntegrator`.
     blocks, heads, head_size, feed_forward, mlp
         Sizes; every block has weights of its own.
@@ -79,14 +79,14 @@ class Tandemformer(WindowIntegrator):
     Examples
     --------
     >>> import torch
-    >>> net = Tandemformer(features=3, classes=2, order=4)
+    >>> net = TandemformerModule(channels=3, classes=2, order=4)
     >>> net(torch.zeros(5, 10, 3)).scores.shape
     torch.Size([5, 10, 2])
     """
 
     def __init__(
         self,
-        features: int,
+        channels: int,
         classes: int,
         order: int,
         formula: str = "tandem",
@@ -101,7 +101,7 @@ class Tandemformer(WindowIntegrator):
         positions: str = "none",
         dropout: float = 0.0,
     ) -> None:
-        super().__init__(features, classes, order, formula)
+        super().__init__(channels, classes, order, formula)
         self.pooling = check_choice("pooling", pooling, POOLINGS)
         check_choice("positions", positions, POSITIONS)
         sizes = {"blocks": blocks, "heads": heads, "head_size": head_size, "feed_forward": feed_forward}
@@ -109,11 +109,11 @@ class Tandemformer(WindowIntegrator):
             check_integer(name, size, 1)
         check_real("dropout", dropout, 0, 1, open_high=True)
         self.blocks = nn.ModuleList(
-            Block(features, heads, head_size, feed_forward, layer_norm, dropout) for _ in range(blocks)
+            Block(channels, heads, head_size, feed_forward, layer_norm, dropout) for _ in range(blocks)
         )
-        self.token = nn.Parameter(torch.randn(features) * 0.02) if pooling == "one-token" else None
-        self.places = _places(positions, order + 1, features)
-        self.read = nn.Linear(features, mlp)
+        self.token = nn.Parameter(torch.randn(channels) * 0.02) if pooling == "one-token" else None
+        self.places = _places(positions, order + 1, channels)
+        self.read = nn.Linear(channels, mlp)
         self.head = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), nn.Linear(mlp, classes))
 
     @property
@@ -213,7 +213,7 @@ class Tandemformer(WindowIntegrator):
             windows = self._projected(block, x, samples)
             expand_out = expand @ out  # (ff, h·d)
         else:
-            windows = self._normalised(block, norm, x, samples)
+            windows = self._normalized(block, norm, x, samples)
             sizes += [1, out.shape[1]]
             centred = out - out.mean(0)
             expand_out = expand * norm.weight @ centred
@@ -223,8 +223,8 @@ class Tandemformer(WindowIntegrator):
             chosen = windows[:, start:stop]
             qkv, units, direct, *more = chosen.flatten(0, 1).split(sizes, dim=-1)
             q, k, v = split_heads(qkv, block.heads)
-            spread = Spread(more[0], more[1], square, bias) if norm else None
-            pooled = pool_prefixes(q, k, v, units, expand_out, lengths, spread)
+            variance = TokenVariance(more[0], more[1], square, bias) if norm else None
+            pooled = pool_prefixes(q, k, v, units, expand_out, lengths, variance)
             heads, fired = map(block.dropout, pooled)
             counts = torch.tensor(list(lengths), device=x.device)
             summed = direct.cumsum(1)[:, counts - 1]  # (R, lengths, mlp)
@@ -244,22 +244,22 @@ class Tandemformer(WindowIntegrator):
             fixed = fixed + F.linear(self.places[:samples], weight)  # (M, ...)
         return Windows.apply(projected, samples) + fixed
 
-    def _normalised(self, block: Block, norm: nn.LayerNorm, x: Tensor, samples: int) -> Tensor:
+    def _normalized(self, block: Block, norm: nn.LayerNorm, x: Tensor, samples: int) -> Tensor:
         """As `_projected`, where `norm` comes before the units; then |Cy|² / D + ε and 2 Oᵀ C y / D.
 
-        These two are what `Spread` needs of the token itself, y.
+        These two are what `TokenVariance` needs of the token itself, y.
         """
         tokens = x if self.places is None else self._windows(x, samples)
         centred = tokens + block.out.bias
         centred = centred - centred.mean(-1, keepdim=True)
-        features = x.shape[2]
+        channels = x.shape[2]
         projected = torch.cat(
             [
                 block.qkv(block.norm1(tokens)),
                 F.linear(centred, block.expand.weight * norm.weight),
                 F.linear(tokens, self.read.weight, self._read_bias(block)),
                 centred.square().mean(-1, keepdim=True) + norm.eps,
-                centred @ block.out.weight * (2 / features),
+                centred @ block.out.weight * (2 / channels),
             ],
             dim=-1,
         )
@@ -270,13 +270,13 @@ class Tandemformer(WindowIntegrator):
         return F.linear(block.out.bias + block.contract.bias, self.read.weight)
 
 
-def _places(positions: str, length: int, features: int) -> Tensor | None:
+def _places(positions: str, length: int, channels: int) -> Tensor | None:
     """Return positional encodings (M, D), or None."""
     if positions == "none":
         return None
     if positions == "learned":
-        return nn.Parameter(torch.randn(length, features) * 0.02)
+        return nn.Parameter(torch.randn(length, channels) * 0.02)
     place = torch.arange(length)[:, None]  # (M, 1)
-    channel = torch.arange(features)
-    angle = place * torch.exp(-math.log(10000.0) * (channel - channel % 2) / features)
+    channel = torch.arange(channels)
+    angle = place * torch.exp(-math.log(10000.0) * (channel - channel % 2) / channels)
     return nn.Buffer(torch.where(channel % 2 == 0, angle.sin(), angle.cos()))

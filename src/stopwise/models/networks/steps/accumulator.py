@@ -7,23 +7,24 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from stopwise.models.networks.modules.accumulator import Accumulator, LSTMBody, WindowBody
-from stopwise.models.networks.steps.base import Array, Cell, State, Step, norm_of
+from stopwise.models.networks.modules.accumulator import AccumulatorModule, LSTMBody, WindowBody
+from stopwise.models.networks.steps.base import Cell, NetworkStep, norm_of
+from stopwise.models.step import Array, State
 
 
-class AccumulatorStep(Step):
+class AccumulatorStep(NetworkStep):
     """Adds one increment a sample."""
 
-    def __init__(self, net: Accumulator, xp: Any = np) -> None:
+    def __init__(self, net: AccumulatorModule, xp: Any = np) -> None:
         super().__init__(net, xp)
         self.body = _body(net.body, self)
         self.norm = norm_of(net.norm, self)
-        hidden = net.head.in_features - net.skipped
+        hidden = net.head.in_features - net.n_skip_inputs
         self.weight = self.floats(net.head.weight[:, :hidden].t())  # (H, K)
         self.skip: Array = None
         self.bias = self.floats(net.head.bias)
         if net.skip:
-            self.skip, self.bias = self.of_samples(net.head.weight[:, hidden:], net.head.bias)
+            self.skip = self.floats(net.head.weight[:, hidden:].t())  # (C, K)
 
     def kept(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of what the body keeps."""
@@ -41,14 +42,11 @@ class AccumulatorStep(Step):
 class _WindowBodyStep:
     """Keeps, for each of the next steps of the window, what the samples so far add to its maps."""
 
-    def __init__(self, body: WindowBody, step: Step) -> None:
+    def __init__(self, body: WindowBody, step: NetworkStep) -> None:
         self.xp, self.products, self.window = step.xp, body.products, body.window
         self.maps = body.lags.shape[1]
-        lags, shifts = step.of_samples(body.lags.flatten(0, 1), None)
-        self.lags = lags  # (D, M·maps)
-        # After j+1 samples the window's shifts of the samples that are there count, and its own bias.
-        cumulated = np.cumsum(np.asarray(shifts).reshape(self.window, self.maps), axis=0)
-        self.bias = step.floats(cumulated + body.bias.detach().cpu().numpy())  # (M, maps)
+        self.lags = step.floats(body.lags.flatten(0, 1).t())  # (C, M·maps)
+        self.bias = step.floats(body.bias)  # (M, maps); bias[j]: j+1 samples are there
 
     def kept(self) -> dict[str, tuple[int, ...]]:
         return {"pending": (self.window - 1, self.maps)} if self.window > 1 else {}
@@ -75,7 +73,7 @@ class _WindowBodyStep:
 class _LSTMBodyStep:
     """Keeps the state of one LSTM."""
 
-    def __init__(self, body: LSTMBody, step: Step) -> None:
+    def __init__(self, body: LSTMBody, step: NetworkStep) -> None:
         self.cell = Cell(body.lstm, step)
 
     def kept(self) -> dict[str, tuple[int, ...]]:
@@ -86,5 +84,5 @@ class _LSTMBodyStep:
         return h, {"h": h, "c": c}
 
 
-def _body(body: nn.Module, step: Step) -> _WindowBodyStep | _LSTMBodyStep:
+def _body(body: nn.Module, step: NetworkStep) -> _WindowBodyStep | _LSTMBodyStep:
     return _WindowBodyStep(body, step) if isinstance(body, WindowBody) else _LSTMBodyStep(body, step)  # type: ignore[arg-type]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from stopwise.models.networks.modules.base import Integrator
 from stopwise.models.networks.modules.lstm import WindowLSTM
-
-Array = Any  # numpy.ndarray or torch.Tensor
-State = dict[str, Array]  # each (S, ...), S streams
+from stopwise.models.step import Array, Step
 
 
-class Step(ABC):
+class NetworkStep(Step):
     """A network's step on S streams.
 
     Parameters
@@ -26,48 +24,14 @@ class Step(ABC):
         The array library: numpy or torch.
     """
 
-    def __init__(self, net: Any, xp: Any = np) -> None:
-        self.xp = xp
-        self.classes = net.classes
-        self.features = net.features
-        # (x − mean)/deviation inside the weights: W(sx + m) = (W·s)x + Wm.
-        self._scale, self._shift = (t.detach().double().cpu().numpy() for t in (net.scale, net.shift))
-
-    def start(self, streams: int) -> State:
-        """Return the state of streams that have seen nothing."""
-        time = np.zeros(streams, dtype=np.int64)
-        return {"time": self.array(time), "scores": self.array(np.zeros((streams, self.classes)))} | {
-            name: self.array(np.zeros((streams, *shape), dtype=np.float32))
-            for name, shape in self.kept().items()
-        }
-
-    @abstractmethod
-    def kept(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of what is kept of a stream, in float32, beside its time and scores."""
-
-    @abstractmethod
-    def __call__(self, state: State, x: Array) -> State:
-        """Return the state after a sample x (S, D) of each stream; its scores are the newest."""
-
-    def bytes(self) -> int:
-        """Return the size of one stream's state."""
-        return 8 + 8 * self.classes + 4 * sum(int(np.prod(shape)) for shape in self.kept().values())
-
-    def array(self, values: np.ndarray) -> Array:
-        """Return values as an array of the step's library."""
-        return values if self.xp is np else torch.from_numpy(values)
+    def __init__(self, net: Integrator, xp: Any = np) -> None:
+        super().__init__(net.classes, net.channels, xp)
 
     def floats(self, values: np.ndarray | torch.Tensor) -> Array:
         """Return weights as float32 in memory order."""
         if isinstance(values, torch.Tensor):
             values = values.detach().cpu().numpy()
         return self.array(np.ascontiguousarray(values, dtype=np.float32))
-
-    def of_samples(self, weight: torch.Tensor, bias: torch.Tensor | None) -> tuple[Array, Array]:
-        """Return the transposed weight (D, M) and bias (M,) of a map (M, D) of standardised samples."""
-        w = weight.detach().double().cpu().numpy()
-        b = 0.0 if bias is None else bias.detach().double().cpu().numpy()
-        return self.floats((w * self._scale).T), self.floats(w @ self._shift + b)
 
     def linear(self, layer: nn.Linear) -> tuple[Array, Array]:
         """Return the transposed weight and the bias of a layer."""
@@ -77,9 +41,9 @@ class Step(ABC):
 class Cell:
     """An LSTM cell on any leading axes."""
 
-    def __init__(self, lstm: WindowLSTM, step: Step) -> None:
+    def __init__(self, lstm: WindowLSTM, step: NetworkStep) -> None:
         self.xp, self.hidden = step.xp, lstm.recurrent.shape[1]
-        self.input, self.bias = step.of_samples(lstm.input, lstm.bias)  # (D, 4H), (4H,)
+        self.input, self.bias = step.floats(lstm.input.t()), step.floats(lstm.bias)  # (D, 4H), (4H,)
         self.recurrent = step.floats(lstm.recurrent.t())  # (H, 4H)
         self.alpha = None if lstm.squash.bounded else lstm.squash.alpha
 
@@ -104,18 +68,18 @@ class Cell:
 class Norm:
     """Layer normalisation."""
 
-    def __init__(self, layer: nn.LayerNorm, step: Step) -> None:
+    def __init__(self, layer: nn.LayerNorm, step: NetworkStep) -> None:
         self.xp, self.eps = step.xp, layer.eps
         self.weight, self.bias = step.floats(layer.weight), step.floats(layer.bias)
 
     def __call__(self, x: Array) -> Array:
         """Return x (..., H) with mean 0 and deviation 1, scaled and shifted."""
         centred = x - x.mean(-1, keepdims=True)
-        spread = (centred * centred).mean(-1, keepdims=True)
-        return centred / self.xp.sqrt(spread + self.eps) * self.weight + self.bias
+        variance = (centred * centred).mean(-1, keepdims=True)
+        return centred / self.xp.sqrt(variance + self.eps) * self.weight + self.bias
 
 
-def norm_of(layer: nn.Module, step: Step) -> Any:
+def norm_of(layer: nn.Module, step: NetworkStep) -> Any:
     """Return what a layer does to features: normalise them, or nothing."""
     return Norm(layer, step) if isinstance(layer, nn.LayerNorm) else _same
 

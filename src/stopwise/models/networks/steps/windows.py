@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.models.networks.modules.lstm import LSTMIntegrator
-from stopwise.models.networks.modules.transformer import Block, Tandemformer
-from stopwise.models.networks.steps.base import Array, Cell, State, Step, norm_of
+from stopwise.models.networks.modules.lstm import LSTMModule
+from stopwise.models.networks.modules.transformer import Block, TandemformerModule
+from stopwise.models.networks.steps.base import Cell, NetworkStep, norm_of
+from stopwise.models.step import Array, State
 
 
-class WindowStep(Step):
+class WindowStep(NetworkStep):
     """A step of a network that gives logits of windows: the formula makes scores of them."""
 
-    def __init__(self, net: LSTMIntegrator | Tandemformer, xp: Any = np) -> None:
+    def __init__(self, net: LSTMModule | TandemformerModule, xp: Any = np) -> None:
         super().__init__(net, xp)
         self.order, self.tandem = net.order, net.formula == "tandem"
 
@@ -30,7 +31,7 @@ class WindowStep(Step):
 class LSTMStep(WindowStep):
     """Keeps the states of the N+1 windows that are open, the oldest first, and advances them together."""
 
-    def __init__(self, net: LSTMIntegrator, xp: Any = np) -> None:
+    def __init__(self, net: LSTMModule, xp: Any = np) -> None:
         super().__init__(net, xp)
         self.cell = Cell(net.lstm, self)
         self.norm = norm_of(net.head[0], self)
@@ -60,10 +61,9 @@ class LSTMStep(WindowStep):
 class TandemformerStep(WindowStep):
     """Keeps the last N+1 samples and encodes two windows a sample."""
 
-    def __init__(self, net: Tandemformer, xp: Any = np) -> None:
+    def __init__(self, net: TandemformerModule, xp: Any = np) -> None:
         super().__init__(net, xp)
         self.pooling = net.pooling
-        self.scale, self.shift = self.floats(self._scale), self.floats(self._shift)
         self.places = None if net.places is None else self.floats(net.places)
         self.token = None if net.token is None else self.floats(net.token)
         self.blocks = [_BlockStep(block, self) for block in net.blocks]  # type: ignore[arg-type]
@@ -71,12 +71,12 @@ class TandemformerStep(WindowStep):
 
     def kept(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of the samples."""
-        return {"samples": (self.order + 1, self.features)}
+        return {"samples": (self.order + 1, self.channels)}
 
     def __call__(self, state: State, x: Array) -> State:
         """Return the state after a sample x (S, D) of each stream."""
         xp, time, samples = self.xp, state["time"], state["samples"]
-        x = (x * self.scale + self.shift)[:, None]
+        x = x[:, None]
         moved = xp.concatenate([samples[:, 1:], x], 1)
         here = xp.arange(self.order + 1)[None, :, None] == time[:, None, None]
         samples = xp.where((time > self.order)[:, None, None], moved, xp.where(here, x, samples))
@@ -111,7 +111,7 @@ class TandemformerStep(WindowStep):
 class _BlockStep:
     """A transformer block on tokens of which some are not there."""
 
-    def __init__(self, block: Block, step: Step) -> None:
+    def __init__(self, block: Block, step: NetworkStep) -> None:
         self.xp, self.heads = step.xp, block.heads
         self.norm1, self.norm2 = norm_of(block.norm1, step), norm_of(block.norm2, step)
         self.maps = [step.linear(layer) for layer in (block.qkv, block.out, block.expand, block.contract)]

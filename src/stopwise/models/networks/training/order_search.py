@@ -1,8 +1,8 @@
 """The Markov order from data.
 
-An order too small makes dependent samples look independent: the scores are over-confident, and a proper
-scoring rule of the accumulated scores, the validation LSEL, shows it. An order too large only costs
-precision. So: the smallest order that is not clearly worse than the best.
+If the order is too small, dependent samples look independent: the scores are over-confident, and a proper
+scoring rule of the accumulated scores, the validation LSEL, shows it. If it is too large, only precision
+suffers. So the smallest order is taken that is not clearly worse than the best.
 """
 
 from __future__ import annotations
@@ -15,80 +15,92 @@ import numpy as np
 
 from stopwise.data.examples import Examples
 from stopwise.models.networks.modules import Integrator
-from stopwise.models.networks.scoring import scored
-from stopwise.models.networks.training.config import Recipe
-from stopwise.models.networks.training.loop import train
+from stopwise.models.networks.training.loop import Task, train
 from stopwise.models.networks.training.polish import polish
+from stopwise.validation import inside
 
 CANDIDATES = (0, 1, 2, 3, 5, 8)
-# An order is clearly worse when it loses by so many standard errors, series by series; or by one, if that is
-# also a good part of the loss. Scores that are too sure lose much on few series and hide in that spread.
-CLEARLY = 2.0
-MUCH = 0.1
-# The search is short: enough to tell the orders apart, not to reach the last digit.
+# An order is clearly worse if its loss exceeds the best by so many standard errors of the paired difference, or
+# by one, if that is also a good share of the loss: over-confident scores lose much on few series, which makes
+# the standard error large.
+CLEAR_STANDARD_ERRORS = 2.0
+LARGE_SHARE_OF_LOSS = 0.1
+# The search is short: enough to rank the orders, not to reach the last digit.
 SEARCH_SERIES = 5000
-WATCHED_SERIES = 1000  # held out, seen after every epoch
+WATCHED_SERIES = 1000  # held out, scored after every epoch
 SEARCH_STEPS = 1000
 SEARCH_RIDGES = (1e-3, 1e-5)
 
 
-def candidates(steps: int) -> list[int]:
-    """Return the orders to try on series of so many steps: small ones, and the longest.
+def candidates(steps: int) -> list[int | None]:
+    """Return the orders to try on series of so many steps: small ones, and None for no finite order.
 
     Examples
     --------
     >>> candidates(4)
-    [0, 1, 2, 3]
+    [0, 1, 2, None]
     >>> candidates(50)
-    [0, 1, 2, 3, 5, 8, 49]
+    [0, 1, 2, 3, 5, 8, None]
     """
-    return sorted({order for order in (*CANDIDATES, steps - 1) if order < steps})
+    return [*(order for order in CANDIDATES if order < steps - 1), None] if steps > 1 else [0]
 
 
 def search(
-    fresh: Callable[[int], Integrator],
-    train_set: Examples,
-    validation_set: Examples,
-    recipe: Recipe,
-    tried: Iterable[int],
+    fresh: Callable[[int | None], Integrator],
+    tried: Iterable[int | None],
+    task: Task,
     *,
     polished: bool,
     progress: bool | str,
-) -> tuple[int, list[dict[str, Any]]]:
-    """Train a network of each order shortly, and return what `choose` says of their validation losses.
+) -> tuple[int | None, list[dict[str, Any]]]:
+    """Train a network of each order for a short time, and return what `choose` makes of their losses.
 
     Parameters
     ----------
     fresh
         Makes an untrained network of an order.
-    train_set, validation_set
-        The data; at most `SEARCH_SERIES` of each are used.
-    recipe
-        How to train; the search takes at most `SEARCH_STEPS` steps an order.
     tried
         The orders.
+    task
+        What the networks are trained for. At most `SEARCH_SERIES` series of each part are used, and at most
+        `SEARCH_STEPS` steps an order.
     polished
         Whether to polish the trained networks, as the final one will be.
     progress
         As for `train`.
     """
-    part = train_set.sample(SEARCH_SERIES, recipe.seed)
-    held = validation_set.sample(SEARCH_SERIES, recipe.seed)
-    watched = held.sample(WATCHED_SERIES, recipe.seed)
-    steps, whole = (-(-len(data) // recipe.batch_size) for data in (part, train_set))
-    wanted = min(SEARCH_STEPS, recipe.max_epochs * whole)
-    short = replace(recipe, max_epochs=-(-wanted // steps), patience=None)
+    assert task.validation_set is not None
+    size = task.training.batch_size
+    part = task.train_set.sample(SEARCH_SERIES, task.seed)
+    held = task.validation_set.sample(SEARCH_SERIES, task.seed)
+    watched = held.sample(WATCHED_SERIES, task.seed)
+    steps, all_steps = (-(-len(data) // size) for data in (part, task.train_set))
+    wanted = min(SEARCH_STEPS, task.training.max_epochs * all_steps)
+    short = replace(
+        task,
+        train_set=part,
+        validation_set=watched,
+        training=task.training.checked(max_epochs=-(-wanted // steps), patience=None),
+    )
     losses = {}
     for order in tried:
         net = fresh(order)
-        train(net, part, watched, short, progress=progress, title=f"trying order {order}")
+        name = "no finite order" if order is None else f"order {order}"
+        train(net, short, progress=progress, title=f"trying {name}")
         if polished:
-            polish(net, part, held, short, ridges=SEARCH_RIDGES, progress=progress)
-        batches = scored(net, held.read, len(held), recipe.batch_size, recipe.device)
-        losses[order] = np.concatenate(
-            [series_lsel(scores, held.y[rows], lengths) for rows, scores, lengths in batches]
-        )
+            polish(net, replace(short, validation_set=held), ridges=SEARCH_RIDGES, progress=progress)
+        losses[order] = _held_out_lsel(net, held, size)
     return choose(losses, held.weights())
+
+
+def _held_out_lsel(net: Integrator, held: Examples, size: int) -> np.ndarray:
+    """Return the LSEL (n,) of each held-out series."""
+    parts = []
+    for start in range(0, len(held), size):
+        rows = np.arange(start, min(start + size, len(held)))
+        x, lengths = held.read(rows)
+        parts.append(series_lsel(net.score(x), held.y[rows], lengths))
+    return np.concatenate(parts)
 
 
 def series_lsel(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -108,20 +120,22 @@ def series_lsel(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.nd
     >>> series_lsel(np.zeros((1, 3, 2)), np.array([1]), np.array([3])).round(3).tolist()
     [0.693]
     """
-    inside = np.arange(scores.shape[1]) < lengths[:, None]
-    scores = np.where(inside[..., None], scores, 0).astype(np.float64)
+    own_steps = inside(lengths, scores.shape[1])
+    scores = np.where(own_steps[..., None], scores, 0).astype(np.float64)
     own = np.take_along_axis(scores, y[:, None, None], axis=2)[..., 0]  # (n, T)
     losses = np.logaddexp.reduce(scores, axis=2) - own
-    return np.where(inside, losses, 0.0).sum(axis=1) / lengths
+    return np.where(own_steps, losses, 0.0).sum(axis=1) / lengths
 
 
-def choose(losses: Mapping[int, np.ndarray], weights: np.ndarray) -> tuple[int, list[dict[str, Any]]]:
+def choose(
+    losses: Mapping[int | None, np.ndarray], weights: np.ndarray
+) -> tuple[int | None, list[dict[str, Any]]]:
     """Return the order chosen, and what was seen of each.
 
     Parameters
     ----------
     losses
-        By order, the validation loss (n,) of each series.
+        By order, None for no finite order, the validation loss (n,) of each series.
     weights
         (n,) weights of the series, with mean 1, that give every class the same share.
 
@@ -143,7 +157,7 @@ def choose(losses: Mapping[int, np.ndarray], weights: np.ndarray) -> tuple[int, 
     means = {order: float((weights * loss).mean()) for order, loss in losses.items()}
     best = min(means, key=lambda order: means[order])
     seen: list[dict[str, Any]] = []
-    for order in sorted(losses):
+    for order in sorted(losses, key=lambda one: np.inf if one is None else one):
         worse = weights * (losses[order] - losses[best])
         error = float(worse.std(ddof=1) / np.sqrt(len(worse))) if len(worse) > 1 else 0.0
         seen.append(
@@ -160,4 +174,4 @@ def choose(losses: Mapping[int, np.ndarray], weights: np.ndarray) -> tuple[int, 
 
 def _is_clearly_worse(one: Mapping[str, Any], best: float) -> bool:
     excess, error = one["excess"], one["standard_error"]
-    return excess > CLEARLY * error or (excess > error and excess > MUCH * best)
+    return excess > CLEAR_STANDARD_ERRORS * error or (excess > error and excess > LARGE_SHARE_OF_LOSS * best)

@@ -23,9 +23,9 @@ from scipy.optimize import minimize
 from torch import Tensor, nn
 
 from stopwise.data.examples import Examples
-from stopwise.llr import LOSSES, inside_steps, inside_windows, multiplet_cross_entropy
+from stopwise.llr import inside_steps, inside_windows
 from stopwise.models.networks.modules import Integrator
-from stopwise.models.networks.training.config import Recipe
+from stopwise.models.networks.training.loop import Task
 from stopwise.progress import Reporter
 
 # From strong to weak; each starts from the optimum before it.
@@ -39,9 +39,7 @@ LINE_STEPS = 6
 
 def polish(
     net: Integrator,
-    train_set: Examples,
-    validation_set: Examples | None,
-    recipe: Recipe,
+    task: Task,
     *,
     ridges: Sequence[float] | None = None,
     progress: bool | str = False,
@@ -52,10 +50,9 @@ def polish(
     ----------
     net
         The network; its `readout` is polished.
-    train_set, validation_set
-        The data. Without a validation set the ridge is the last but one, and the outcome is kept.
-    recipe
-        Tells loss, LLRe ratio, batch size and device.
+    task
+        What the network was trained for. Without a validation set the ridge is the last but one, and the
+        result is kept.
     ridges
         To choose from, the strongest first; None: `RIDGES`.
     progress
@@ -63,14 +60,15 @@ def polish(
 
     Returns
     -------
-    told
-        What was chosen (None if nothing was better than what training left): `inputs`, "samples" where the
+    report
+        What was chosen (None if nothing was better than the trained layer): `inputs`, "samples" where the
         samples alone, without the learned features, do best, else "all"; `ridge`; and the validation loss
         before and after, if there is a set.
     """
     ridges = RIDGES if ridges is None else ridges
+    train_set, validation_set = task.train_set, task.validation_set
     net.eval()
-    problem = _Problem(net, recipe)
+    problem = _Problem(net, task)
     start = read_parameters(net.readout)
     curvature = problem.curvature(start, train_set)
     if validation_set is None:
@@ -80,7 +78,7 @@ def polish(
     before = problem.loss(start, validation_set)[0]
     best = _Choice(start, None, None, before)
     # Where the evidence is linear in the samples, features that were learned only add noise.
-    inputs = ({"samples": len(start) - 1 - net.skipped} if net.skipped else {}) | {"all": 0}
+    inputs = ({"samples": len(start) - 1 - net.n_skip_inputs} if net.n_skip_inputs else {}) | {"all": 0}
     with Reporter("polishing", len(inputs) * len(ridges), progress) as reporter:
         for name, left_out in inputs.items():
             path = _Path(problem, train_set, curvature, start, left_out)
@@ -102,11 +100,11 @@ def polish(
     }
 
 
-def room() -> int:
+def memory_budget() -> int:
     """Return how many bytes of features are kept between passes; beyond it, the network runs again."""
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not every system tells
+    except (AttributeError, ValueError, OSError):  # not every system says
         memory = 4 * 2**30
     return min(memory // 8, 4 * 2**30)
 
@@ -154,10 +152,11 @@ class _Batch(NamedTuple):
 class _Problem:
     """The loss as a function of the last layer's parameters (p, K)."""
 
-    def __init__(self, net: Integrator, recipe: Recipe) -> None:
-        self.net, self.recipe = net, recipe
+    def __init__(self, net: Integrator, task: Task) -> None:
+        self.net, self.objective = net, task.objective
+        self.device, self.batch_size = task.training.device, task.training.batch_size
         self._kept: dict[int, list[_Batch]] = {}  # by the identity of the data
-        self._room = room()
+        self._budget = memory_budget()
 
     def loss(self, parameters: np.ndarray, data: Examples) -> tuple[float, np.ndarray]:
         """Return the loss over all data and its gradient (f, K).
@@ -166,18 +165,18 @@ class _Problem:
 
         `parameters` (f, K) may be the last f only: the others are 0 then.
         """
-        ratio, total = self.recipe.llre_ratio, 0.0
+        total = 0.0
         # Class by class in memory: a few classes against many rows are three times faster so.
-        weights = torch.from_numpy(np.ascontiguousarray(parameters.T)).float().to(self.recipe.device)
+        weights = torch.from_numpy(np.ascontiguousarray(parameters.T)).float().to(self.device)
         weights.requires_grad_()  # (K, f)
         gradient = torch.zeros(weights.shape, dtype=torch.float64)
         for batch in self._batches(data):
             loss = torch.zeros((), device=weights.device)
             known = batch.y, batch.lengths, batch.weight
             if batch.series is not None:
-                loss = ratio * LOSSES[self.recipe.loss](_map(batch.series, weights), *known)
+                loss = self.objective.of_scores(_map(batch.series, weights), *known)
             if batch.windows is not None:
-                loss = loss + (1 - ratio) * multiplet_cross_entropy(
+                loss = loss + self.objective.of_multiplets(
                     _map(batch.windows, weights), *known, stride=batch.windows.shape[2]
                 )
             (part,) = torch.autograd.grad(loss, weights)
@@ -188,8 +187,8 @@ class _Problem:
     @torch.no_grad()
     def curvature(self, parameters: np.ndarray, data: Examples) -> np.ndarray:
         """Return about the curvature (p, p) of the loss at `parameters`, the same for every class."""
-        ratio = self.recipe.llre_ratio
-        matrix = torch.from_numpy(parameters).float().to(self.recipe.device)
+        ratio = self.objective.llre_ratio
+        matrix = torch.from_numpy(parameters).float().to(self.device)
         curvature = torch.zeros(len(matrix), len(matrix), dtype=torch.float64)
         for batch in self._batches(data):
             if batch.series is not None:
@@ -204,10 +203,10 @@ class _Problem:
         return curvature.numpy()
 
     def _batches(self, data: Examples) -> Iterator[_Batch]:
-        """Yield the features batch by batch: the first from memory, as many as there is room for."""
+        """Yield the features batch by batch: the first from memory, as many as fit."""
         kept = self._kept.setdefault(id(data), [])
         yield from kept
-        left = self._room - sum(batch.bytes for batches in self._kept.values() for batch in batches)
+        left = self._budget - sum(batch.bytes for batches in self._kept.values() for batch in batches)
         for batch in self._computed(data, len(kept)):
             left -= batch.bytes
             if left >= 0:
@@ -218,7 +217,7 @@ class _Problem:
 
     def _computed(self, data: Examples, first: int) -> Iterator[_Batch]:
         """Yield the features from the batch number `first` on."""
-        device, size = self.recipe.device, self.recipe.batch_size
+        device, size = self.device, self.batch_size
         weights = (data.weights() / len(data)).astype(np.float32)
         with _features_for_logits(self.net.readout):
             for start in range(first * size, len(data), size):
@@ -226,11 +225,13 @@ class _Problem:
                 x, lengths = data.read(rows)
                 equal = bool((lengths == x.shape[1]).all())
                 with torch.no_grad():
-                    series, windows = self.net(torch.from_numpy(x).to(device), self.recipe.llre_ratio < 1)
+                    series, windows = self.net(
+                        torch.from_numpy(x).to(device), self.objective.needs_multiplets
+                    )
                 if windows is not None:
                     windows = windows[:, :: windows.shape[2]].contiguous()
                 yield _Batch(
-                    series if self.recipe.llre_ratio > 0 else None,
+                    series if self.objective.llre_ratio > 0 else None,
                     windows,
                     torch.from_numpy(data.y[rows]).to(device),
                     None if equal else torch.from_numpy(lengths).to(device),

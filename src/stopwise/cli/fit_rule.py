@@ -1,0 +1,56 @@
+"""`stopwise fit-rule`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labelled
+
+
+@app.command("fit-rule")
+def fit_rule(
+    model: Annotated[Path, typer.Argument(help="Folder of a trained model.")],
+    data: Data,
+    cost: Annotated[
+        float | None,
+        typer.Option(help="Cost of a sample, a wrong decision costing 1: the cheapest rule."),
+    ] = None,
+    mean_time: Annotated[
+        float | None, typer.Option(help="Instead: the most samples to take on average.")
+    ] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="Instead: harmonic_mean, of accuracy and 1 − earliness.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the model; default: in place.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set the best stopping rule for a purpose, by labelled series the model has not seen. No promise."""
+    series = read_labelled(data)
+    from stopwise.data.series import SeriesSet
+    from stopwise.estimator import load
+    from stopwise.metrics import summarize
+
+    clf = load(model)
+    indices = class_indices(clf, series)
+    X = SeriesSet(series.X)
+    clf.fit_rule(X, clf.classes_[indices], cost=cost, mean_time=mean_time, objective=objective)
+    clf.save(out or model)
+    decisions = clf.rule_.with_prior(clf.prior_).decide(clf.scores(X), X.lengths)
+    seen = summarize(decisions, indices, len(clf.classes_))
+    if as_json:
+        summary = {"model": str(out or model), "rule": clf.rule_.to_dict(), "observed": seen}
+        print(json.dumps(plain(summary), indent=2, allow_nan=False))
+        return
+    console.print(
+        f"{clf.rule_!r}: on these {len(X)} series accuracy {seen['accuracy']:.1%}, mean time "
+        f"{seen['mean_time']:.2f} samples, earliness {seen['earliness']:.3f}. No error rate is promised; use "
+        "`stopwise calibrate` for that.",
+        highlight=False,
+    )
+    console.print(f"Model: {out or model}\nNext: stopwise evaluate {out or model} TEST_DATA", soft_wrap=True)

@@ -1,0 +1,179 @@
+"""What the network models share: the order, training, the polish, and storing the weights."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from stopwise.data.examples import Examples
+from stopwise.models.base import Model, OnEpoch
+from stopwise.models.networks.modules import Integrator
+from stopwise.models.networks.steps import make_step
+from stopwise.models.networks.training.config import Training
+from stopwise.models.networks.training.loop import Task, train
+from stopwise.models.networks.training.objective import Objective
+from stopwise.models.networks.training.order_search import candidates, search
+from stopwise.models.networks.training.polish import polish
+from stopwise.models.step import Step
+from stopwise.validation import check_integer
+
+
+class NetworkModel(Model):
+    """A network trained by gradient.
+
+    Attributes
+    ----------
+    net_
+        The trained torch module.
+    order_
+        N, the Markov order in use; None: no finite order.
+    report_
+        `history`: losses and learning rate of each epoch. `order_search`: with order="auto", the validation
+        LSEL of each order tried, its excess over the best and the standard error of that; else None.
+        `polish`: what the polish chose and the validation loss before and after; None without.
+    """
+
+    order: int | str | None
+    loss: str
+    llre_ratio: float
+    polish: bool
+    training: Training | None
+
+    net_: Integrator
+    order_: int | None
+
+    @abstractmethod
+    def build(self, channels: int, classes: int, order: int | None, steps: int) -> Integrator:
+        """Return an untrained network.
+
+        Parameters
+        ----------
+        channels, classes
+            C and K.
+        order
+            N; None: no finite order, or the longest that `steps` allow.
+        steps
+            T of the training series.
+        """
+
+    def fit(
+        self,
+        examples: Examples,
+        validation: Examples | None = None,
+        *,
+        random_state: int = 0,
+        progress: bool | str = False,
+        checkpoint: Path | None = None,
+        on_epoch: OnEpoch | None = None,
+    ) -> Self:
+        """Train the network; see `Model.fit`."""
+        training = self._training.checked()
+        objective = Objective(self.loss, self.llre_ratio)
+        self._check_order(examples.steps)
+        self.classes_count_, self.channels_, self._steps = examples.classes, examples.channels, examples.steps
+        if validation is None:
+            examples, validation = examples.split(training.validation_fraction, random_state)
+        task = Task(examples, validation, objective, training, random_state)
+        self._preflight(task)
+        order, order_search = self._choose_order(task, progress)
+        net = self._fresh(order, random_state)
+        self.net_, self.order_ = net, net.order
+        history = train(net, task, path=checkpoint, progress=progress, on_epoch=on_epoch)
+        polished = polish(net, task, progress=progress) if self.polish else None
+        self.report_ = {"order_search": order_search, "history": history, "polish": polished}
+        return self
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """Return the scores (B, T, K) of series x (B, T, C)."""
+        return self.net_.score(x)
+
+    def step(self, xp: Any = np) -> Step:
+        """Return the step that streams advance by."""
+        step = make_step(self.net_, xp)
+        return super().step(xp) if step is None else step
+
+    @property
+    def batch_size(self) -> int:
+        """How many series `scores` is given at a time."""
+        return self._training.batch_size
+
+    def fitted(self) -> dict[str, Any]:
+        """Return what `restore` needs beside the tensors."""
+        return {"order": self.order_, "steps": self._steps}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the weights."""
+        return self.net_.state_dict()
+
+    def restore(self, fitted: Mapping[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Set the trained network."""
+        self.classes_count_ = check_integer("classes", fitted["classes"], 2)
+        self.channels_ = check_integer("channels", fitted["channels"], 1)
+        self._steps = check_integer("steps", fitted["steps"], 1)
+        order = fitted["order"]
+        self.order_ = None if order is None else check_integer("order", order, 0, self._steps - 1)
+        self.net_ = self.build(self.channels_, self.classes_count_, self.order_, self._steps)
+        self.net_.load_state_dict(tensors)
+        self.net_.to(self._training.checked().device).eval()
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of `training` by training__name, also where it is None."""
+        if self.training is None and any(name.startswith("training__") for name in params):
+            self.training = Training()
+        return super().set_params(**params)
+
+    @property
+    def _training(self) -> Training:
+        if self.training is None:
+            return Training()
+        if not isinstance(self.training, Training):
+            raise TypeError(f"`training` must be a stopwise.models.Training or None; got {self.training!r}.")
+        return self.training
+
+    def _check_order(self, steps: int) -> None:
+        if self.order is None or (isinstance(self.order, str) and self.order == "auto"):
+            return
+        if isinstance(self.order, str):
+            raise ValueError(f"`order` must be an integer, None or 'auto'; got {self.order!r}.")
+        if check_integer("order", self.order, 0) > steps - 1:
+            raise ValueError(
+                f"`order` must be in [0, T−1]; got order={self.order} for series of length T={steps}. "
+                "Use order=None for the longest, or order='auto'."
+            )
+
+    def _preflight(self, task: Task) -> None:
+        """Fail before training if a setting needs what the network lacks."""
+        if not isinstance(self.polish, bool):
+            raise TypeError(f"`polish` must be True or False; got {self.polish!r}.")
+        if self.order == "auto" and task.validation_set is None:
+            raise ValueError(
+                "`order`='auto' needs validation series to choose the order on; there are none. Give "
+                "`validation_data`, raise `validation_fraction`, or give an order."
+            )
+
+    def _choose_order(
+        self, task: Task, progress: bool | str
+    ) -> tuple[int | None, list[dict[str, Any]] | None]:
+        """Return the order, None for no finite one, and the report of a search for it."""
+        if self.order != "auto":
+            return (None if self.order is None else int(self.order)), None
+        tried = self._candidates()
+        return search(
+            lambda order: self._fresh(order, task.seed), tried, task, polished=self.polish, progress=progress
+        )
+
+    def _candidates(self) -> list[int | None]:
+        """Return the orders that order="auto" tries."""
+        return candidates(self._steps)
+
+    def _fresh(self, order: int | None, seed: int) -> Integrator:
+        """Return an untrained network with weights drawn from the seed."""
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            return self.build(self.channels_, self.classes_count_, order, self._steps)

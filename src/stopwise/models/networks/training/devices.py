@@ -1,0 +1,51 @@
+"""Training on several devices: one process each, data-parallel, on Lightning Fabric."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from torch.multiprocessing.spawn import ProcessRaisedException
+
+from stopwise.models.networks.modules import Integrator
+from stopwise.models.networks.training.config import Training
+from stopwise.persistence.tensors import TensorFileError
+
+
+def launch(
+    run: Any, net: Integrator, training: Training
+) -> tuple[dict[str, np.ndarray], list[dict[str, float]]]:
+    """Execute a `TrainingRun` on several devices, one process each; return weights and history."""
+    try:
+        from lightning_fabric import Fabric
+    except ImportError as error:
+        raise ImportError(
+            f"devices={training.devices} needs Lightning Fabric: pip install 'stopwise[distributed]'."
+        ) from error
+    accelerator = torch.device(training.device).type
+    fabric: Any = Fabric(accelerator=accelerator, devices=training.devices, strategy="ddp_spawn")
+    try:
+        return fabric.launch(_execute_on_fabric, run, net)
+    except ProcessRaisedException as error:
+        # Its last line is the error of the process: "ValueError: `checkpoint`: ..."
+        kind, _, message = str(error).strip().splitlines()[-1].partition(": ")
+        known = {"FloatingPointError": FloatingPointError, "ValueError": ValueError}
+        known["stopwise.persistence.tensors.TensorFileError"] = TensorFileError
+        if kind in known:
+            raise known[kind](message) from error
+        raise
+
+
+def _execute_on_fabric(
+    fabric: Any, run: Any, net: Integrator
+) -> tuple[dict[str, np.ndarray], list[dict[str, float]]]:
+    history = run.execute(net, fabric)
+    fabric.barrier()
+    # Only the result is left to hand over. Threads of the process group are still running, and shutting the
+    # interpreter down around them sometimes aborts the process: exit without it.
+    atexit.register(os._exit, 0)
+    # numpy, because tensors would travel through shared memory of a process that is about to end
+    return {name: value.cpu().numpy() for name, value in net.state_dict().items()}, history

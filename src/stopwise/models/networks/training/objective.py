@@ -1,0 +1,62 @@
+"""What a network is trained for: a loss of the scores, mixed with the cross-entropy of the multiplets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from stopwise.llr import LOSSES, multiplet_cross_entropy
+from stopwise.models.networks.modules import Evidence
+from stopwise.validation import check_choice, check_real
+
+
+@dataclass(frozen=True)
+class Objective:
+    """r · loss + (1−r) · multiplet cross-entropy.
+
+    Parameters
+    ----------
+    loss
+        "lsel" or "lllr".
+    llre_ratio
+        r.
+
+    Examples
+    --------
+    >>> Objective(loss="lsell")
+    Traceback (most recent call last):
+    ...
+    ValueError: `loss` must be one of 'lsel', 'lllr'; got 'lsell'. Did you mean 'lsel'?
+    """
+
+    loss: str = "lsel"
+    llre_ratio: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_choice("loss", self.loss, LOSSES)
+        ratio = check_real("llre_ratio", self.llre_ratio, 0, 1)
+        object.__setattr__(self, "llre_ratio", ratio)  # a numpy number becomes Python's
+
+    @property
+    def needs_multiplets(self) -> bool:
+        """Whether the network must give the logits of the multiplets."""
+        return self.llre_ratio < 1
+
+    def of_scores(self, scores: Tensor, y: Tensor, lengths: Tensor | None, weight: Tensor) -> Tensor:
+        """Return the share of scores (B, T, K): r · loss."""
+        return self.llre_ratio * LOSSES[self.loss](scores, y, lengths, weight)
+
+    def of_multiplets(
+        self, logits: Tensor, y: Tensor, lengths: Tensor | None, weight: Tensor, stride: int = 1
+    ) -> Tensor:
+        """Return the share of multiplets' logits (B, W, M, K): (1−r) · cross-entropy."""
+        return (1 - self.llre_ratio) * multiplet_cross_entropy(logits, y, lengths, weight, stride=stride)
+
+    def __call__(self, evidence: Evidence, y: Tensor, lengths: Tensor | None, weight: Tensor) -> Tensor:
+        """Return the loss: the sum over series, weighted by `weight` (B,)."""
+        loss = self.of_scores(evidence.scores, y, lengths, weight)
+        if self.needs_multiplets:
+            assert evidence.multiplets is not None  # checked before training
+            loss = loss + self.of_multiplets(evidence.multiplets, y, lengths, weight)
+        return loss
