@@ -145,7 +145,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X
-            (n, T, D) or (n, T), a list of n arrays (T_i, D) of unequal length, a memory map, or a `SeriesSet`.
+            (n, T, D) or (n, T), a list of n arrays (T_i, D) of unequal length, a memory map or a `SeriesSet`.
         y
             (n,) labels of any type.
         groups

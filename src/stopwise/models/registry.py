@@ -78,8 +78,8 @@ def make(model: str | Model, settings: Mapping[str, Any] | None = None) -> Model
         made = MODELS[check_choice("model", model, MODELS)]()
     else:
         raise TypeError(
-            f"`model` must be one of {', '.join(map(repr, MODELS))} or a stopwise.models.Model; got {model!r}. "
-            "Wrap a torch module of your own as stopwise.models.Network(MyModule)."
+            f"`model` must be one of {', '.join(map(repr, MODELS))} or a stopwise.models.Model; got "
+            f"{model!r}. Wrap a torch module of your own as stopwise.models.Network(MyModule)."
         )
     known = [option.name for option in _options(type(made))]
     for name in settings or {}:

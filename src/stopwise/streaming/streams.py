@@ -202,7 +202,7 @@ class Streams:
         return rows
 
     def _store(self, name: str, rows: slice | np.ndarray, value: np.ndarray) -> None:
-        """Write an entry of some streams' state; what a model keeps of a stream may grow, all rows with it."""
+        """Write an entry of the state of some streams; if it is larger than before, all rows grow."""
         kept = self._state[name]
         if kept.ndim < 2 or kept.shape[1] == value.shape[1]:
             kept[rows] = value

@@ -77,7 +77,7 @@ def tune(
     study_name
         The study's name in the storage; None: "stopwise-" and the model.
     fixed
-        Options of the model, nested ones with a dot, and parameters of `EarlyClassifier` that are not searched.
+        Options of the model, nested ones with a dot, and parameters of `EarlyClassifier`, not searched.
     space
         What is searched; None: `space_for(model, T)`. What is in `fixed` is left out.
     max_epochs

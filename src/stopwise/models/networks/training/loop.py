@@ -114,6 +114,7 @@ class TrainingRun:
         self.history: History = []
 
     def execute(self, net: Integrator, fabric: Any) -> History:
+        """Train to the end, from the checkpoint if there is one."""
         training = self.training
         self.net, self.fabric = net, fabric
         self.device = fabric.device if fabric else torch.device(training.device)
@@ -186,8 +187,9 @@ class TrainingRun:
     def _check(self, loss: float, where: str) -> None:
         if not math.isfinite(loss):
             raise FloatingPointError(
-                f"Training diverged: the loss is {loss} {where}. Lower `learning_rate` (now "
-                f"{self.training.learning_rate:g}) or set `gradient_clip` (now {self.training.gradient_clip})."
+                f"Training diverged: the loss is {loss} {where}. Lower `training.learning_rate` (now "
+                f"{self.training.learning_rate:g}) or set `training.gradient_clip` (now "
+                f"{self.training.gradient_clip})."
             )
 
     def _rate(self, epochs_done: float) -> float:

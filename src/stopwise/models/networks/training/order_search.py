@@ -20,9 +20,9 @@ from stopwise.models.networks.training.polish import polish
 from stopwise.validation import inside
 
 CANDIDATES = (0, 1, 2, 3, 5, 8)
-# An order is clearly worse if its loss exceeds the best by so many standard errors of the paired difference, or
-# by one, if that is also a good share of the loss: over-confident scores lose much on few series, which makes
-# the standard error large.
+# An order is clearly worse if its loss exceeds the best by so many standard errors of the paired difference;
+# or by one, if that is also a good share of the loss: over-confident scores lose much on few series, which
+# makes the standard error large.
 CLEAR_STANDARD_ERRORS = 2.0
 LARGE_SHARE_OF_LOSS = 0.1
 # The search is short: enough to rank the orders, not to reach the last digit.
