@@ -1,6 +1,7 @@
-"""Figure 4 end to end on a small set, and what it stands on."""
+"""Figure 4 end to end on a small dataset, and its parts."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 from stopwise.cli import app
 from stopwise.datasets import gaussian
 from stopwise.experiments import fig4, operating, peers, real, real_runs
+from stopwise.experiments.result_file import read_records
 from stopwise.metrics import summarize
 from stopwise.rules import SPRT, FixedTime
 
@@ -17,9 +19,9 @@ TINY = fig4.Sizes(trials=1, repeats=2, peer_repeats=0, epochs=0.02, most=None, c
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """A set "toy" of three classes, unequal lengths, and groups, in a folder of its own."""
-    X, y, _ = gaussian(n=90, classes=3, offset=2.0, dim=3, length=12, seed=0)
-    X_test, y_test, _ = gaussian(n=45, classes=3, offset=2.0, dim=3, length=12, seed=1)
+    """A dataset "toy" with three classes, unequal lengths and groups, in its own folder."""
+    X, y, _ = gaussian(n=90, classes=3, offset=2.0, channels=3, length=12, seed=0)
+    X_test, y_test, _ = gaussian(n=45, classes=3, offset=2.0, channels=3, length=12, seed=1)
     lengths = np.random.default_rng(0).integers(8, 13, 90)
     np.savez(
         tmp_path / "toy.npz",
@@ -42,65 +44,68 @@ def test_the_figure_is_made_and_a_finished_one_is_only_drawn_again(toy, tmp_path
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "fig4-toy-quick.png").exists()
-    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "toy-quick").iterdir()}
-    assert len(made) == len(fig4.MODELS) * (1 + TINY.repeats)
+    results = (tmp_path / "toy-quick.jsonl").read_bytes()
     assert CliRunner().invoke(app, command).exit_code == 0
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "toy-quick").iterdir()} == made
-    told = json.loads((tmp_path / "fig4-toy-quick.json").read_text())
-    runs = [json.loads((tmp_path / f"toy-quick/accumulator_{i}.json").read_text())["result"] for i in (0, 1)]
-    assert told["ausat"]["accumulator"]["mean"] == pytest.approx(
+    assert (tmp_path / "toy-quick.jsonl").read_bytes() == results
+    records = read_records(tmp_path / "toy-quick.jsonl")
+    assert len(records) == len(fig4.MODELS) * (1 + TINY.repeats)
+    table = json.loads((tmp_path / "fig4-toy-quick.json").read_text())
+    runs = [records[f"accumulator_{i}"]["result"] for i in (0, 1)]
+    assert table["ausat"]["accumulator"]["mean"] == pytest.approx(
         np.mean([run["ausat"] for run in runs]), abs=1e-5
     )
-    assert told["error_at"]["accumulator"] == [run["error_at"] for run in runs]
-    assert told["points"]["accumulator, SPRT"]["runs"] == 2
+    assert table["error_at"]["accumulator"] == [run["error_at"] for run in runs]
+    assert table["points"]["accumulator, SPRT"]["runs"] == 2
 
 
-def test_another_plan_makes_the_results_anew(toy, tmp_path, monkeypatch):
+def test_with_another_plan_everything_runs_again(toy, tmp_path, monkeypatch):
     monkeypatch.setitem(fig4.PRESETS, "quick", TINY)
     fig4.reproduce("quick", tmp_path, data="toy", workers=1, progress=False)
     monkeypatch.setitem(real.PLANS, "toy", real.Plan(stride=3))
     fig4.reproduce("quick", tmp_path, data="toy", workers=1, progress=False)
-    told = json.loads((tmp_path / "fig4-toy-quick.json").read_text())
-    assert told["times"][-1] == 4  # of 12 samples
+    table = json.loads((tmp_path / "fig4-toy-quick.json").read_text())
+    assert table["times"][-1] == 4  # of 12 samples
 
 
-def test_fig4_needs_data_and_the_others_take_none():
+def test_fig4_needs_data_and_other_figures_reject_it():
     for command in (["fig4"], ["fig1", "--data", "toy"]):
         result = CliRunner().invoke(app, ["reproduce", *command])
         assert result.exit_code == 2
         assert "fig4 needs --data NAME" in result.output
 
 
-def test_a_set_is_cut_by_group_and_at_the_ends_of_its_series(toy):
+def test_parts_are_split_by_group_and_series_have_no_padding(toy):
     X, y, lengths = toy
     found = real.ready("toy")
     assert found.classes == 3
     assert len(found.train.y) + len(found.validation.y) == 90
-    place = {x[0].tobytes(): i for i, x in enumerate(X.astype(np.float32))}
-    rows = {part: [place[x[0].tobytes()] for x in getattr(found, part).X] for part in ("train", "validation")}
+    row_of = {x[0].tobytes(): i for i, x in enumerate(X.astype(np.float32))}
+    rows = {
+        part: [row_of[x[0].tobytes()] for x in getattr(found, part).X] for part in ("train", "validation")
+    }
     assert not {row // 3 for row in rows["train"]} & {row // 3 for row in rows["validation"]}
     for row, x, label in zip(rows["train"], found.train.X, found.train.y):
         assert len(x) == lengths[row]
         assert label == y[row]
 
 
-def test_a_stride_keeps_every_so_many_samples(toy):
+def test_a_stride_subsamples_series(toy):
     _, _, lengths = toy
     found = real.ready("toy", stride=3)
-    whole = np.concatenate([found.train.lengths, found.validation.lengths])
-    assert sorted(whole) == sorted(np.ceil(lengths / 3).astype(int))
+    all_lengths = np.concatenate([found.train.lengths, found.validation.lengths])
+    assert sorted(all_lengths) == sorted(np.ceil(lengths / 3).astype(int))
     assert found.steps == 4
 
 
-def test_skeletons_are_seen_from_the_hip():
+def test_skeletons_are_relative_to_the_hip():
     X = np.random.default_rng(0).normal(size=(2, 5, 60)).astype(np.float32)
     moved = X + np.tile([1.0, -2.0, 3.0], 20)
     assert np.allclose(real.from_hip(X), real.from_hip(moved), atol=1e-5)
     assert (real.from_hip(X)[..., real.HIP] == 0).all()
 
 
-def test_each_rule_works_where_its_harmonic_mean_is_highest():
-    _, y, scores = gaussian(n=200, classes=3, offset=1.0, dim=3, length=10, seed=0)
+def test_each_rule_is_chosen_by_the_highest_harmonic_mean():
+    _, y, scores = gaussian(n=200, classes=3, offset=1.0, channels=3, length=10, seed=0)
     lengths = np.full(200, 10)
     rules = operating.candidates(scores, y, lengths)
     for kind in rules:
@@ -110,19 +115,19 @@ def test_each_rule_works_where_its_harmonic_mean_is_highest():
     assert isinstance(rules["SPRT"][0], SPRT)
 
 
-def test_the_average_cost_weighs_errors_and_time_alike():
+def test_the_average_cost_gives_errors_and_time_the_same_weight():
     decisions = FixedTime(2).decide([[[1.0, 0.0]] * 8] * 4)
-    told = operating.figures(decisions, np.array([0, 0, 0, 1]), 2)
-    assert told["average_cost"] == pytest.approx((0.25 + 0.25) / 2)
+    metrics = operating.metrics(decisions, np.array([0, 0, 0, 1]), 2)
+    assert metrics["average_cost"] == pytest.approx((0.25 + 0.25) / 2)
 
 
-def test_a_diverged_run_is_told(toy):
-    settings = {"model": "b2bsqrt", "order": 0, "learning_rate": 1e30, "polish": False}
+def test_a_diverged_run_is_reported(toy):
+    settings = {"model": "b2bsqrt", "order": 0, "training.learning_rate": 1e30, "polish": False}
     assert "diverged" in real_runs.run({"name": "toy"}, settings, epochs=3, repeat=0)
 
 
 def test_fixed_times_are_those_of_the_rule():
-    _, y, scores = gaussian(n=50, offset=1.0, dim=2, length=6, seed=0)
+    _, y, scores = gaussian(n=50, offset=1.0, channels=2, length=6, seed=0)
     lengths = np.full(50, 6)
     errors = real_runs._fixed_times(scores, y, lengths, np.array([1.0, 6.0]))
     wrong = (scores.argmax(2) != y[:, None])[:, [0, 5]]
@@ -133,6 +138,13 @@ def test_fixed_times_are_those_of_the_rule():
 @pytest.mark.parametrize("peer", peers.PEERS)
 def test_a_peer_decides_within_the_series(peer, toy):
     pytest.importorskip("aeon")
-    told = peers.run_peer("toy", peer, None, 0)
-    assert told["points"]["own"]["accuracy"] > 0.5
-    assert 1 <= told["points"]["own"]["mean_time"] <= 12
+    metrics = peers.run_peer({"name": "toy"}, peer, 0)["points"]["own"]
+    assert metrics["accuracy"] > 0.5
+    assert 1 <= metrics["mean_time"] <= 12
+
+
+def test_without_aeon_the_error_says_what_to_install(toy, monkeypatch):
+    for module in ("aeon", "aeon.classification", "aeon.classification.convolution_based"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match="needs aeon, which is in none of the extras"):
+        peers.run_peer({"name": "toy"}, peers.PEERS[0], 0)

@@ -1,4 +1,4 @@
-"""The reproductions, end to end, at a size that takes seconds."""
+"""The reproductions end to end, at sizes that take seconds."""
 
 import json
 
@@ -10,7 +10,8 @@ from stopwise.cli import app
 from stopwise.experiments import fig2, guarantees, models, presets
 from stopwise.experiments.conditions import CONDITIONS, name_of, values
 from stopwise.experiments.limits import limit
-from stopwise.experiments.models import MODELS, tuned
+from stopwise.experiments.models import tuned
+from stopwise.experiments.result_file import read_records
 from stopwise.experiments.runs import run
 from stopwise.models.networks.training import order_search as orders
 
@@ -25,7 +26,7 @@ def tiny(monkeypatch):
     monkeypatch.setitem(guarantees.SIZES, "quick", (80, 400, 300, 2))
     monkeypatch.setitem(guarantees.WORLD, "offset", 2.0)
     for model in guarantees.MODELS.values():
-        monkeypatch.setitem(model["settings"], "max_epochs", 2)
+        monkeypatch.setitem(model["settings"], "training.max_epochs", 2)
 
 
 PICTURES = {"fig1": 2, "fig2": 1, "fig5": 3, "main": 2, "precision": 7, "guarantees": 1}
@@ -37,10 +38,10 @@ def test_a_figure_is_made_and_a_finished_one_is_only_drawn_again(figure, tiny, t
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert len(list(tmp_path.glob("*.png"))) == PICTURES[figure]
-    made = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*/*.json")}
-    assert made
+    results = {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
+    assert results
     assert CliRunner().invoke(app, command).exit_code == 0
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*/*.json")} == made
+    assert {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")} == results
     if figure == "fig2":
         check_table(tmp_path)
 
@@ -48,15 +49,16 @@ def test_a_figure_is_made_and_a_finished_one_is_only_drawn_again(figure, tiny, t
 def check_table(folder):
     """The table of figure 2 has the means of the runs."""
     table = json.loads((folder / "fig2-quick.json").read_text())
+    records = read_records(folder / "quick.jsonl")
     for shown, condition, repeats in (("off", "main", 2), ("on", "norm", 1)):
         cell = table["a2"]["panels"]["LayerNorm"][shown]["B2Bsqrt-TANDEM"]
-        files = [folder / "quick" / f"a2_B2Bsqrt-TANDEM_{condition}_{i}.json" for i in range(repeats)]
-        runs = [json.loads(file.read_text())["result"]["llr_error"] for file in files]
+        names = [name_of("a2", "B2Bsqrt-TANDEM", condition, i) for i in range(repeats)]
+        runs = [records[name]["result"]["llr_error"] for name in names]
         assert cell["mean"] == pytest.approx(np.mean(runs), abs=1e-4)
         assert cell["runs"] == repeats
 
 
-def test_pooling_is_tested_against_its_rivals():
+def test_pooling_is_tested_against_the_other_poolings():
     runs = {"NSP": [2.0, 2.1], "GAP": [20.0, 20.1], "token": [19.0, 19.2]}
     panels = {"pooling": {name: {"TANDEMformer": errors} for name, errors in runs.items()}}
     assert fig2._tests(panels)["pooling"]["NSP"]["TANDEMformer"] < 0.001
@@ -64,7 +66,7 @@ def test_pooling_is_tested_against_its_rivals():
 
 
 @pytest.mark.parametrize(("figure", "one", "other"), [("main", "a1", "a2"), ("precision", "ar1", "ar2")])
-def test_one_world_alone_leaves_the_others_in_the_table(figure, one, other, tiny, tmp_path):
+def test_running_one_world_keeps_the_others_in_the_table(figure, one, other, tiny, tmp_path):
     (tmp_path / f"{figure}-quick.json").write_text(json.dumps({other: "as it was"}))
     command = ["reproduce", figure, "--world", one, "--out", str(tmp_path), "--workers", "1"]
     result = CliRunner().invoke(app, command)
@@ -74,7 +76,7 @@ def test_one_world_alone_leaves_the_others_in_the_table(figure, one, other, tiny
     assert set(table) == {one, other}
 
 
-def test_a_world_that_is_not_there_is_told(tiny, tmp_path):
+def test_an_unknown_world_is_an_error(tiny, tmp_path):
     for figure in ("main", "precision"):
         command = ["reproduce", figure, "--world", "a3", "--out", str(tmp_path)]
         assert "`--world` must be one of" in str(CliRunner().invoke(app, command).exception)
@@ -83,32 +85,27 @@ def test_a_world_that_is_not_there_is_told(tiny, tmp_path):
     assert "main and precision alone" in refused.output
 
 
-def test_an_unknown_figure_or_preset_is_told():
+def test_an_unknown_figure_or_preset_is_an_error():
     assert "'fig1'" in str(CliRunner().invoke(app, ["reproduce", "fig9"]).exception)
     assert "'quick'" in str(CliRunner().invoke(app, ["reproduce", "fig1", "--preset", "big"]).exception)
 
 
 def test_the_paper_preset_has_the_papers_sizes():
     paper = presets.preset("paper")
-    assert (paper.dim, paper.length, paper.train, paper.validation, paper.test) == (
-        128,
-        50,
-        80_000,
-        10_000,
-        10_000,
-    )
+    assert (paper.channels, paper.length) == (128, 50)
+    assert (paper.train, paper.validation, paper.test) == (80_000, 10_000, 10_000)
     assert (paper.large, paper.repeats, paper.main_repeats) == (1_000_000, 10, 10)
 
 
-def test_conditions_join_what_the_search_found_and_what_is_changed():
-    found = {"learning_rate": 0.01, "model_params": {"window": 4}}
-    settings = tuned("accumulator", found, model_params={"layer_norm": True})
-    assert settings["model_params"] == {"body": "window", "window": 4, "layer_norm": True}
-    assert settings["order"] is None
-    assert MODELS["accumulator"]["model_params"] == {"body": "window", "window": 1}
+def test_later_settings_override_earlier_ones():
+    found = {"training.learning_rate": 0.01, "order": 3}
+    settings = tuned("accumulator", found, {"layer_norm": True, "polish": False})
+    changes = {"training.learning_rate": 0.01, "order": 3, "layer_norm": True, "polish": False}
+    assert settings == models.MODELS["accumulator"] | changes
+    assert models.MODELS["accumulator"]["order"] == 0
 
 
-def test_names_of_conditions_are_not_taken_for_each_other():
+def test_conditions_with_a_common_prefix_are_not_confused():
     results = {
         name_of("a2", "TANDEMformer", "decay-0.001", 0): {"llr_error": 1.0},
         name_of("a2", "TANDEMformer", "decay-0.001", 10): {"llr_error": 2.0},
@@ -118,35 +115,48 @@ def test_names_of_conditions_are_not_taken_for_each_other():
     assert values(results, "a2", "TANDEMformer", "decay-0.001", "llr_error") == [1.0, 2.0]
 
 
-def test_every_condition_is_one_the_models_take():
-    world = {"kind": "gaussian", "dim": 3, "length": 4}
+def test_every_condition_runs_with_its_models():
+    world = {"kind": "gaussian", "channels": 3, "length": 4}
     sizes = {"train": 20, "validation": 10, "test": 10}
     for condition in CONDITIONS:
         for model in condition.models:
-            settings = tuned(model, {}, max_epochs=1, **condition.changes)
+            settings = tuned(model, {"training.max_epochs": 1}, condition.changes)
             assert run(world, sizes, settings)["llr_error"] > 0
 
 
-def test_a_diverged_run_is_told_and_not_hidden():
-    told = run(
-        {"kind": "gaussian", "dim": 2, "length": 3},
+def test_a_diverged_run_is_reported():
+    result = run(
+        {"kind": "gaussian", "channels": 2, "length": 3},
         {"train": 20, "validation": 10, "test": 10},
-        {"model": "b2bsqrt", "order": None, "learning_rate": 1e30, "max_epochs": 3},
+        {"model": "b2bsqrt", "order": None, "training.learning_rate": 1e30, "training.max_epochs": 3},
     )
-    assert "diverged" in told
+    assert "diverged" in result
 
 
 def test_a_search_never_sees_test_series():
-    told = run(
-        {"kind": "gaussian", "dim": 2, "length": 3},
+    result = run(
+        {"kind": "gaussian", "channels": 2, "length": 3},
         {"train": 20, "validation": 10},
-        {"order": 0, "max_epochs": 1},
+        {"model": "accumulator", "order": 0, "training.max_epochs": 1},
         judge="validation",
     )
-    assert "llr_error" not in told
+    assert "llr_error" not in result
+
+
+@pytest.mark.parametrize(("order", "expected"), [(1, 1), (None, 3)])
+def test_the_order_of_a_model_without_a_finite_one_is_the_longest(order, expected):
+    result = run(
+        {"kind": "gaussian", "channels": 2, "length": 4},
+        {"train": 20, "validation": 10},
+        {"model": "accumulator", "order": order, "training.max_epochs": 1},
+        judge="validation",
+    )
+    assert result["order"] == expected
 
 
 @pytest.mark.parametrize("kind", ["longest", "single"])
-def test_the_limit_falls_with_the_number_of_series(kind):
-    few, many = (limit(kind, 1.0, dim=4, length=10, train=n, test=500)["llr_error"] for n in (300, 10_000))
+def test_the_limit_decreases_with_the_number_of_series(kind):
+    few, many = (
+        limit(kind, 1.0, channels=4, length=10, train=n, test=500)["llr_error"] for n in (300, 10_000)
+    )
     assert many < few / 2

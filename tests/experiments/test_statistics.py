@@ -1,4 +1,4 @@
-"""Statistics of runs against plain formulas."""
+"""Statistics of runs compared with their formulas."""
 
 import math
 
@@ -16,7 +16,7 @@ def test_mean_and_sem():
     assert math.isnan(mean_and_sem([1.0])[1])
 
 
-def test_p_is_that_of_tukey_and_kramer_for_unequal_numbers():
+def test_p_is_that_of_tukey_kramer_with_unequal_numbers_of_runs():
     errors = {"ours": [1.0, 1.5, 1.2], "a": [2.0, 2.2], "b": [3.0, 3.1, 2.8, 3.3]}
     runs = list(errors.values())
     n, k = sum(map(len, runs)), len(runs)
@@ -27,10 +27,10 @@ def test_p_is_that_of_tukey_and_kramer_for_unequal_numbers():
     assert p_of_beating(errors, ["ours"], ["a", "b"])["ours"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_who_is_not_below_every_baseline_beats_nobody():
+def test_p_is_1_for_a_model_that_is_not_below_every_baseline():
     errors = {"ours": [2.5, 2.4], "a": [1.0, 1.1], "b": [9.0, 9.1]}
     assert p_of_beating(errors, ["ours"], ["a", "b"]) == {"ours": 1.0}
 
 
-def test_single_runs_are_left_out():
+def test_models_with_a_single_run_are_excluded():
     assert p_of_beating({"ours": [1.0], "a": [2.0, 2.1]}, ["ours"], ["a"]) == {}

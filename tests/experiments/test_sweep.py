@@ -1,10 +1,15 @@
-"""Sweeps: resumed, redone where arguments changed, nothing lost."""
+"""Sweeps resume, run again what changed, and lose nothing that is finished."""
 
-import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from stopwise.experiments.result_file import read_records
 from stopwise.experiments.sweep import Job, sweep
 
 
@@ -21,49 +26,113 @@ def log(tmp_path):
     return str(tmp_path / "log")
 
 
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "new folder" / "squares.jsonl"
+
+
 def jobs(numbers, log):
     return [Job(f"n{x}", {"x": x, "log": log}) for x in numbers]
 
 
-def run(jobs, folder, **more):
-    return sweep(square, jobs, folder, title="squares", workers=1, progress=False, **more)
+def run(jobs, path):
+    return sweep(square, jobs, path, title="squares", workers=1, progress=False)
 
 
-def test_each_job_runs_once_and_is_read_afterwards(tmp_path, log):
-    first = run(jobs([1, 2], log), tmp_path / "out")
-    again = run(jobs([1, 2, 3], log), tmp_path / "out")
+def test_each_job_runs_once_and_is_read_afterwards(path, log):
+    first = run(jobs([1, 2], log), path)
+    again = run(jobs([1, 2, 3], log), path)
     assert first == {"n1": {"square": 1}, "n2": {"square": 4}}
     assert again == first | {"n3": {"square": 9}}
     assert Path(log).read_text().split() == ["1", "2", "3"]
 
 
-def test_other_arguments_and_damaged_files_are_run_anew(tmp_path, log):
-    out = tmp_path / "out"
-    run(jobs([1, 2], log), out)
-    (out / "n1.json").write_text('{"arguments": {"x"')
+def test_a_finished_sweep_does_not_change_its_file(path, log):
+    run(jobs([1, 2], log), path)
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    run(jobs([2, 1], log), path)
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_results_come_in_the_order_of_the_jobs(path, log):
+    run(jobs([2], log), path)
+    assert list(run(jobs([1, 2, 3], log), path)) == ["n1", "n2", "n3"]
+
+
+def test_a_job_with_other_arguments_runs_again_and_replaces_the_result(path, log):
+    run(jobs([1, 2], log), path)
     changed = [Job("n1", {"x": 1, "log": log}), Job("n2", {"x": 5, "log": log})]
-    assert run(changed, out) == {"n1": {"square": 1}, "n2": {"square": 25}}
+    assert run(changed, path) == {"n1": {"square": 1}, "n2": {"square": 25}}
+    assert run(changed, path)["n2"] == {"square": 25}
+    assert Path(log).read_text().split() == ["1", "2", "5"]
+    assert len(path.read_bytes().splitlines()) == 3
 
 
-def test_a_failure_keeps_what_was_done(tmp_path, log):
-    out = tmp_path / "out"
+def test_arguments_are_compared_as_json(path):
+    sized = [Job("one", {"sizes": (3, 4)})]
+    first = sweep(count, sized, path, title="", workers=1, progress=False)
+    assert first == {"one": {"count": 2}}
+    assert sweep(None, sized, path, title="", workers=1, progress=False) == first
+
+
+def count(sizes):
+    return {"count": len(sizes)}
+
+
+def test_a_truncated_line_is_run_again_and_spoils_no_later_one(path, log):
+    run(jobs([1, 2], log), path)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert run(jobs([1, 2, 3], log), path)["n2"] == {"square": 4}
+    assert run(jobs([1, 2, 3], log), path) == {f"n{x}": {"square": x * x} for x in (1, 2, 3)}
+    assert Path(log).read_text().split() == ["1", "2", "2", "3"]
+
+
+def test_a_failure_keeps_what_was_done(path, log):
     with pytest.raises(ValueError, match="no negative"):
-        run(jobs([1, -1], log), out)
-    assert [path.name for path in out.iterdir()] == ["n1.json"]
+        run(jobs([1, -1], log), path)
+    assert list(read_records(path)) == ["n1"]
 
 
-def test_a_result_tells_how_it_was_made(tmp_path, log):
-    run(jobs([3], log), tmp_path)
-    told = json.loads((tmp_path / "n3.json").read_text())
-    assert told["arguments"]["x"] == 3
-    assert {"python", "stopwise", "torch", "numpy"} <= told["versions"].keys()
+def test_a_killed_sweep_loses_only_the_running_job(tmp_path, log):
+    path = tmp_path / "squares.jsonl"
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from pathlib import Path; from test_sweep import jobs, run, slow\n"
+        "from stopwise.experiments.sweep import Job\n"
+        f"run([*jobs([1, 2], {log!r})], Path({str(path)!r}))\n"
+        "from stopwise.experiments.sweep import sweep\n"
+        f"sweep(slow, [Job('n3', {{}})], Path({str(path)!r}), title='', workers=1, progress=False)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    deadline = time.monotonic() + 60
+    while len(read_records(path)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert list(read_records(path)) == ["n1", "n2"]
+    assert run(jobs([1, 2, 3], log), path)["n3"] == {"square": 9}
+    assert Path(log).read_text().split() == ["1", "2", "3"]
 
 
-def test_processes_give_the_same(tmp_path, log):
-    result = sweep(square, jobs([1, 2, 3], log), tmp_path, title="squares", workers=2, progress=False)
+def slow():
+    time.sleep(60)
+    return {}
+
+
+def test_a_record_says_how_it_was_made(path, log):
+    run(jobs([3], log), path)
+    record = read_records(path)["n3"]
+    assert record["arguments"]["x"] == 3
+    assert record["seconds"] >= 0
+    assert {"python", "stopwise", "torch", "numpy"} <= record["versions"].keys()
+
+
+def test_several_processes_give_the_same(path, log):
+    result = sweep(square, jobs([1, 2, 3], log), path, title="squares", workers=2, progress=False)
     assert result == {f"n{x}": {"square": x * x} for x in (1, 2, 3)}
+    assert run(jobs([1, 2, 3], log), path) == result
 
 
-def test_one_name_is_one_job(tmp_path, log):
-    run(jobs([2, 2], log), tmp_path)
+def test_jobs_of_one_name_are_one_job(path, log):
+    run(jobs([2, 2], log), path)
     assert Path(log).read_text().split() == ["2"]

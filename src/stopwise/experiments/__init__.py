@@ -1,1 +1,1 @@
-"""Runs that show what the package claims: one short file each, started from the command line."""
+"""Experiments that back the claims of the documentation: one short file each, run by `stopwise reproduce`."""

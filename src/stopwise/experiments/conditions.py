@@ -1,7 +1,7 @@
-"""The conditions of the Gaussian comparison: what is changed, for which models, how often.
+"""The conditions of the Gaussian comparison: what is changed, for which models, and how often.
 
-Every run is named by world, model, condition and repeat, and lies in one folder a preset: the figures share
-what they have in common.
+Every run is named by world, model, condition and repeat. There is one result file per preset, so that the
+figures share the runs they have in common.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from stopwise.experiments.runs import run
 from stopwise.experiments.sweep import Job, Result, sweep
 
 WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
-MAIN = "main"  # no weight decay, no LayerNorm, the usual data, each model's own loss and pooling
+MAIN = "main"  # no weight decay, no LayerNorm, the usual data, the default loss and pooling of each model
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One change to some of the models."""
+    """A change of the settings of some models, or of the number of training series."""
 
     name: str
     changes: Settings = field(default_factory=dict)
@@ -32,19 +32,19 @@ class Condition:
 
 CONDITIONS = (
     Condition(MAIN),
-    *(Condition(f"decay-{decay:g}", {"weight_decay": decay}) for decay in WEIGHT_DECAYS[1:]),
-    # The tanh LSTM with either loss is in the main comparison. LLLR is not convex: no polish.
+    *(Condition(f"decay-{decay:g}", {"training.weight_decay": decay}) for decay in WEIGHT_DECAYS[1:]),
+    # The main comparison has the tanh LSTM with both losses. LLLR is not convex, so it cannot be polished.
     Condition("lllr", {"loss": "lllr", "polish": False}, ("B2Bsqrt-TANDEM", "TANDEMformer", "accumulator")),
     Condition("large", large=True),
-    Condition("gap", {"model_params": {"pooling": "gap"}}, ("TANDEMformer",)),
-    Condition("one-token", {"model_params": {"pooling": "one-token"}}, ("TANDEMformer",)),
-    Condition("norm", {"model_params": {"layer_norm": True}}),
+    Condition("gap", {"pooling": "gap"}, ("TANDEMformer",)),
+    Condition("one-token", {"pooling": "one-token"}, ("TANDEMformer",)),
+    Condition("norm", {"layer_norm": True}),
 )
 
 
 def worlds(sizes: Preset) -> dict[str, dict[str, Any]]:
-    """Return the worlds of the two-class comparison by name: offset 2, whose LLRs are large, and 1."""
-    common = {"kind": "gaussian", "dim": sizes.dim, "length": sizes.length}
+    """Return the worlds of the two-class comparison by name: offset 2, with large LLRs, and offset 1."""
+    common = {"kind": "gaussian", "channels": sizes.channels, "length": sizes.length}
     return {"a2": common | {"offset": 2.0}, "a1": common | {"offset": 1.0}}
 
 
@@ -65,19 +65,19 @@ def compare(
     preset_name
         "quick", "medium" or "paper".
     folder
-        Results go to ``folder/<preset>`` and ``folder/search-<sizes>``.
+        Folder of the result files ``<preset>.jsonl`` and ``search-<sizes>.jsonl``.
     conditions
         Which of `CONDITIONS`.
     world_names
         Which worlds.
     repeats
-        How many, if not as the preset says.
+        Number of repeats; None: that of the preset.
     workers, progress
         As for `sweep`.
     """
     sizes = preset(preset_name)
     chosen = {name: worlds(sizes)[name] for name in world_names}
-    found = search(chosen, sizes, search_folder(folder, sizes), workers=workers, progress=progress)
+    found = search(chosen, sizes, search_file(folder, sizes), workers=workers, progress=progress)
     jobs = [
         job(world, chosen[world], model, condition, repeat, found[world][model], sizes)
         for repeat in range(repeats or sizes.main_repeats)
@@ -86,12 +86,19 @@ def compare(
         for model in condition.models
         if repeats or repeat < sizes.repeats or condition.name == MAIN
     ]
-    return sweep(run, jobs, folder / preset_name, title="runs", workers=workers, progress=progress)
+    return sweep(
+        run, jobs, result_file(folder, preset_name), title="runs", workers=workers, progress=progress
+    )
 
 
-def search_folder(folder: Path, sizes: Preset) -> Path:
-    """Return where the search lies: presets with the same search share it."""
-    return folder / f"search-{sizes.dim}x{sizes.length}-{sizes.search_train}-{sizes.search_epochs}"
+def result_file(folder: Path, preset_name: str) -> Path:
+    """Return the result file of the runs of a preset."""
+    return folder / f"{preset_name}.jsonl"
+
+
+def search_file(folder: Path, sizes: Preset) -> Path:
+    """Return the result file of the search; presets with the same search sizes share it."""
+    return folder / f"search-{sizes.channels}x{sizes.length}-{sizes.search_train}-{sizes.search_epochs}.jsonl"
 
 
 def job(
@@ -110,7 +117,7 @@ def job(
         "test": sizes.test,
     }
     epochs = sizes.large_epochs if condition.large else sizes.epochs
-    settings = tuned(model, found, max_epochs=epochs, **condition.changes)
+    settings = tuned(model, found, {"training.max_epochs": epochs}, condition.changes)
     return Job(
         name_of(world, model, condition.name, repeat),
         {"world": dict(arguments), "sizes": numbers, "settings": settings, "repeat": repeat},
@@ -129,7 +136,7 @@ def name_of(world: str, model: str, condition: str, repeat: int) -> str:
 
 
 def values(results: Mapping[str, Result], world: str, model: str, condition: str, key: str) -> list[float]:
-    """Return a figure of all repeats of one model under one condition; diverged runs are left out."""
+    """Return the values of `key` in all repeats of a model under a condition, without diverged runs."""
     prefix = f"{world}_{model}_{condition}_"
     return [
         result[key]

@@ -1,7 +1,7 @@
-"""The demonstration: what saturation of log-likelihood ratios is, and that it is cured.
+"""The demonstration: log-likelihood ratios of a tanh LSTM saturate, those of the other models do not.
 
-In the Gaussian world with offset 2 the true log-likelihood ratio grows to about 200 nats over 50 samples. A
-tanh LSTM stops growing near 10; the other models go on.
+In the Gaussian world with offset 2 the true log-likelihood ratio grows to about 200 nats over 50 samples. The
+estimates of a tanh LSTM stop growing near 10; those of the other models continue to grow.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ import numpy as np
 
 from stopwise import plots
 from stopwise.datasets import gaussian
-from stopwise.estimator import PAPER, EarlyClassifier
+from stopwise.estimator import EarlyClassifier
 from stopwise.metrics import LLRError, SATCurve, ausat, llr_error, sat_curve
+from stopwise.models import PAPER_GAUSSIAN
 
-# The paper's settings for the paper's models; the accumulator as it is by default.
-TRAINED = {"learning_rate": 3e-3, "schedule": "constant"}
+# The paper's settings for the paper's models; the default settings for the accumulator.
+PAPER = PAPER_GAUSSIAN | {"training.learning_rate": 3e-3, "training.schedule": "constant"}
 MODELS: dict[str, dict[str, Any]] = {
-    "tanh LSTM": {"model": "lstm"} | PAPER | TRAINED,
-    "B2Bsqrt-TANDEM": {"model": "b2bsqrt"} | PAPER | TRAINED,
-    "TANDEMformer": {"model": "tandemformer"} | PAPER | TRAINED,
-    "accumulator": {},
+    "tanh LSTM": PAPER | {"model": "tanh"},
+    "B2Bsqrt-TANDEM": PAPER | {"model": "b2bsqrt"},
+    "TANDEMformer": PAPER | {"model": "tandemformer"},
+    "accumulator": {"model": "accumulator"},
 }
 THRESHOLDS = (3.0, 10.0, 30.0)
-TRAIN, TEST, DIM = 4000, 2000, 32
+TRAIN, TEST, CHANNELS = 4000, 2000, 32
 EPOCHS = 15
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one model did on the test series; the oracle has the true scores."""
+    """Metrics of one model on the test series; the oracle has the true scores."""
 
     name: str
     scores: np.ndarray  # (n, T, K)
@@ -47,7 +48,7 @@ class Outcome:
         return ausat(self.curve)
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures as plain JSON values."""
+        """Return the metrics as plain JSON values."""
         points = [self.curve.at_threshold(a) for a in THRESHOLDS]
         return {
             "model": self.name,
@@ -68,18 +69,17 @@ def run(*, seed: int = 0, progress: bool | str = True) -> tuple[list[Outcome], O
     Returns
     -------
     outcomes, oracle, y
-        One outcome per model, that of the true log-likelihood ratios, and the test labels (n,).
+        One outcome per model, that of the true log-likelihood ratios, and the labels (n,) of the test series.
     """
-    X, y, _ = gaussian(TRAIN, dim=DIM, seed=seed)
-    X_test, y_test, truth = gaussian(TEST, dim=DIM, seed=seed + 1)
+    X, y, _ = gaussian(TRAIN, channels=CHANNELS, seed=seed)
+    X_test, y_test, truth = gaussian(TEST, channels=CHANNELS, seed=seed + 1)
+    common = {"training.max_epochs": EPOCHS, "training.patience": None, "random_state": seed}
     outcomes = []
     for name, settings in MODELS.items():
         start = perf_counter()
-        clf = EarlyClassifier(**settings, max_epochs=EPOCHS, patience=None, progress=progress, seed=seed).fit(
-            X, y
-        )
-        outcomes.append(_judge(name, clf.scores(X_test), truth, y_test, perf_counter() - start))
-    return outcomes, _judge("true LLR (oracle)", truth, truth, y_test, 0.0), y_test
+        clf = EarlyClassifier.from_settings(settings | common, progress=progress).fit(X, y)
+        outcomes.append(_evaluate(name, clf.scores(X_test), truth, y_test, perf_counter() - start))
+    return outcomes, _evaluate("true LLR (oracle)", truth, truth, y_test, 0.0), y_test
 
 
 def draw(outcomes: list[Outcome], oracle: Outcome, y: np.ndarray, folder: Path) -> list[Path]:
@@ -108,5 +108,5 @@ def draw(outcomes: list[Outcome], oracle: Outcome, y: np.ndarray, folder: Path) 
     return [plots.save(figure, folder / name)[0] for name, figure in pictures.items()]
 
 
-def _judge(name: str, scores: np.ndarray, truth: np.ndarray, y: np.ndarray, seconds: float) -> Outcome:
+def _evaluate(name: str, scores: np.ndarray, truth: np.ndarray, y: np.ndarray, seconds: float) -> Outcome:
     return Outcome(name, scores, llr_error(scores, truth), sat_curve(scores, y), seconds)

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from stopwise import plots
-from stopwise.experiments.conditions import CONDITIONS, MAIN, WEIGHT_DECAYS, compare, name_of, values, worlds
+from stopwise.experiments.conditions import (
+    CONDITIONS,
+    MAIN,
+    WEIGHT_DECAYS,
+    compare,
+    name_of,
+    result_file,
+    values,
+    worlds,
+)
 from stopwise.experiments.limits import limits
 from stopwise.experiments.models import BASELINES, MODELS, PROPOSED
 from stopwise.experiments.presets import Preset, preset
@@ -21,24 +30,24 @@ from stopwise.experiments.tables import write_table
 Panels = dict[str, dict[str, dict[str, list[float]]]]
 ROWS = {"a2": "a = 2", "a1": "a = 1"}
 TANH = "tanh LSTM"
-PAPERS = ("B2Bsqrt-TANDEM", "TANDEMformer")
+OF_THE_PAPER = ("B2Bsqrt-TANDEM", "TANDEMformer")
 
 
 def reproduce(
     name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
 ) -> list[Path]:
-    """Run what is missing of all conditions, test, and draw; the table goes to ``fig2-<preset>.json``."""
+    """Run what is missing of all conditions, test and draw; the table is ``fig2-<preset>.json``."""
     sizes = preset(name)
     results = compare(name, folder, CONDITIONS, repeats=repeats, workers=workers, progress=progress)
-    found = limits(worlds(sizes), sizes, folder / name, workers=workers, progress=progress)
-    least = {world: found[world]["longest"] for world in ROWS}
+    found = limits(worlds(sizes), sizes, result_file(folder, name), workers=workers, progress=progress)
+    longest = {world: found[world]["longest"] for world in ROWS}
     cells = {world: _cells(results, world, sizes) for world in ROWS}
     tests = {world: _tests(cells[world]) for world in ROWS}
-    _write(folder / f"fig2-{name}.json", cells, tests, least)
-    figure = plots.error_conditions(
+    _write(folder / f"fig2-{name}.json", cells, tests, longest)
+    figure = plots.llr_errors_by_condition(
         {ROWS[world]: cells[world] for world in ROWS},
         starred={ROWS[world]: _starred(tests[world]) for world in ROWS},
-        limits={ROWS[world]: least[world] for world in ROWS},
+        limits={ROWS[world]: longest[world] for world in ROWS},
         trivial={ROWS[world]: _trivial(results, world) for world in ROWS},
         title="LLR error: shaded where B2Bsqrt-TANDEM, TANDEMformer or NSP beats every baseline, p < 0.001",
     )
@@ -48,24 +57,24 @@ def reproduce(
 def _cells(results: Mapping[str, Result], world: str, sizes: Preset) -> Panels:
     """Return panel → condition → model → errors."""
 
-    def of(condition: str, models: Any = MODELS) -> dict[str, list[float]]:
+    def errors(condition: str, models: Any = MODELS) -> dict[str, list[float]]:
         return {model: values(results, world, model, condition, "llr_error") for model in models}
 
-    main = of(MAIN)
+    main = errors(MAIN)
     proposed = {model: main[model] for model in PROPOSED}
-    decays = {f"{decay:g}": of(f"decay-{decay:g}") if decay else main for decay in WEIGHT_DECAYS}
+    decays = {f"{decay:g}": errors(f"decay-{decay:g}") if decay else main for decay in WEIGHT_DECAYS}
     return {
         "weight decay": decays,
         "loss": {
             "LSEL": {TANH: main["Oblivion-LSEL"]} | proposed,
-            "LLLR": {TANH: main["TANDEM-LLLR"]} | of("lllr", PROPOSED),
+            "LLLR": {TANH: main["TANDEM-LLLR"]} | errors("lllr", PROPOSED),
         },
-        "LayerNorm": {"off": main, "on": of("norm")},
-        "training series": {f"{sizes.train:,}": main, f"{sizes.large:,}": of("large")},
+        "LayerNorm": {"off": main, "on": errors("norm")},
+        "training series": {f"{sizes.train:,}": main, f"{sizes.large:,}": errors("large")},
         "pooling": {
             "NSP": {"TANDEMformer": main["TANDEMformer"]},
-            "GAP": of("gap", ["TANDEMformer"]),
-            "token": of("one-token", ["TANDEMformer"]),
+            "GAP": errors("gap", ["TANDEMformer"]),
+            "token": errors("one-token", ["TANDEMformer"]),
         },
     }
 
@@ -73,7 +82,7 @@ def _cells(results: Mapping[str, Result], world: str, sizes: Preset) -> Panels:
 def _tests(
     panels: Mapping[str, Mapping[str, Mapping[str, list[float]]]],
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Return panel → condition → proposed model → largest p of beating every baseline."""
+    """Return panel → condition → proposed model → largest p-value against the baselines."""
     tests = {
         panel: {
             condition: p_of_beating(cell, list(PROPOSED), [*BASELINES, TANH])
@@ -83,36 +92,37 @@ def _tests(
         if panel != "pooling"
     }
     pooling = {condition: cell["TANDEMformer"] for condition, cell in panels["pooling"].items()}
-    beaten = p_of_beating(pooling, ["NSP"], ["GAP", "token"])
-    return tests | {"pooling": {"NSP": {"TANDEMformer": beaten["NSP"]} if beaten else {}}}
+    p = p_of_beating(pooling, ["NSP"], ["GAP", "token"])
+    return tests | {"pooling": {"NSP": {"TANDEMformer": p["NSP"]} if p else {}}}
 
 
 def _starred(tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, list[str]]:
+    """Return, by panel, the conditions where a model of the paper is significantly better."""
     return {
         panel: [
             condition
             for condition, p in conditions.items()
-            if min((p[model] for model in PAPERS if model in p), default=1.0) < SIGNIFICANT
+            if min((p[model] for model in OF_THE_PAPER if model in p), default=1.0) < SIGNIFICANT
         ]
         for panel, conditions in tests.items()
     }
 
 
 def _trivial(results: Mapping[str, Result], world: str) -> float:
-    """Return the mean size of the true LLRs: the error of predicting 0."""
-    told = results[name_of(world, "accumulator", MAIN, 0)]
-    return float(told["llr_error"] / told["relative"])
+    """Return the mean absolute true LLR: the error of always predicting 0."""
+    result = results[name_of(world, "accumulator", MAIN, 0)]
+    return float(result["llr_error"] / result["relative"])
 
 
-def _write(path: Path, cells: Mapping[str, Panels], tests: Any, least: Mapping[str, float]) -> None:
-    """Write means, standard errors, numbers of runs and p-values as one readable table."""
+def _write(path: Path, cells: Mapping[str, Panels], tests: Any, longest: Mapping[str, float]) -> None:
+    """Write means, standard errors, numbers of runs and p-values as a table."""
     table = {
         world: {
-            "limit": least[world],
+            "limit": longest[world],
             "panels": {
                 panel: {
                     condition: {
-                        model: _told(runs, tests[world][panel].get(condition, {}).get(model))
+                        model: _summary(runs, tests[world][panel].get(condition, {}).get(model))
                         for model, runs in cell.items()
                         if runs
                     }
@@ -126,7 +136,7 @@ def _write(path: Path, cells: Mapping[str, Panels], tests: Any, least: Mapping[s
     write_table(path, table)
 
 
-def _told(runs: list[float], p: float | None) -> dict[str, Any]:
+def _summary(runs: list[float], p: float | None) -> dict[str, Any]:
     mean, sem = mean_and_sem(runs)
-    told = {"mean": round(mean, 4), "sem": None if np.isnan(sem) else round(sem, 4), "runs": len(runs)}
-    return told if p is None else told | {"p": p}
+    summary = {"mean": round(mean, 4), "sem": None if np.isnan(sem) else round(sem, 4), "runs": len(runs)}
+    return summary if p is None else summary | {"p": p}

@@ -1,4 +1,4 @@
-"""Figure 4: speed–accuracy curves on real series, every model tuned alike, beside peers and plain rules."""
+"""Figure 4: speed–accuracy curves on real series: tuned models, other early classifiers and simple rules."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from stopwise.experiments.tables import write_table
 from stopwise.validation import check_choice
 
 BASELINES: dict[str, Settings] = {
-    "TANDEM-LLLR": {"model": "lstm", "loss": "lllr", "polish": False},
-    "Oblivion-LSEL": {"model": "lstm", "formula": "oblivion", "polish": False},
+    "TANDEM-LLLR": {"model": "tanh", "loss": "lllr", "polish": False},
+    "Oblivion-LSEL": {"model": "tanh", "formula": "oblivion", "polish": False},
 }
 PROPOSED: dict[str, Settings] = {
     "B2Bsqrt-TANDEM": {"model": "b2bsqrt", "polish": False},
@@ -33,21 +33,21 @@ MODELS = BASELINES | PROPOSED
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is tried.
+    """Sizes of one reproduction.
 
     Parameters
     ----------
     trials
-        Of tuning, for every model.
+        Trials of tuning, for every model.
     repeats, peer_repeats
         Runs of every model, and of every peer.
     epochs
-        Times those of the set's plan.
+        Factor on the epochs in the plan of the dataset.
     most
-        Series at most.
+        Largest number of series in each part; None: no limit.
     cheap
-        Whether to search no dropout, and one block only: both keep the TANDEMformer from its fast forms, and
-        cost several times the time.
+        Keep dropout at 0 and the TANDEMformer at one block instead of searching both, which takes several
+        times as long, because its fast computations have neither.
     """
 
     trials: int
@@ -74,31 +74,35 @@ def reproduce(
     workers: int = -1,
     progress: bool = True,
 ) -> list[Path]:
-    """Tune, run what is missing, test and draw; results lie in ``folder/<data>-<preset>``.
+    """Tune, run what is missing, test and draw.
 
-    The table goes to ``fig4-<data>-<preset>.json``.
+    The result file is ``<data>-<preset>.jsonl``, the table ``fig4-<data>-<preset>.json``.
     """
     sizes = PRESETS[check_choice("preset", name, PRESETS)]
-    place = folder / f"{data}-{name}"
-    made = plan(data)
+    path = folder / f"{data}-{name}.jsonl"
+    prepared = plan(data)
     shared = {
-        "data": {"name": data, "most": sizes.most, "stride": made.stride, "prepare": made.prepare},
+        "data": {"name": data, "most": sizes.most, "stride": prepared.stride, "prepare": prepared.prepare},
     }
-    alike = {"batch_size": made.batch_size, "standardize": made.standardize, "patience": None}
-    epochs = max(1, round(sizes.epochs * made.epochs))
+    common = {
+        "training.batch_size": prepared.batch_size,
+        "training.patience": None,
+        "standardize": prepared.standardize,
+    }
+    epochs = max(1, round(sizes.epochs * prepared.epochs))
     searches = [
         Job(
             f"tune_{model}",
             shared
             | {
-                "settings": settings | _kept(model, sizes) | alike,
+                "settings": settings | _fixed(model, sizes) | common,
                 "trials": sizes.trials,
                 "epochs": epochs,
             },
         )
         for model, settings in MODELS.items()
     ]
-    found = sweep(search, searches, place, title=f"{data}: tuning", workers=workers, progress=progress)
+    found = sweep(search, searches, path, title=f"{data}: tuning", workers=workers, progress=progress)
     jobs = [
         Job(
             f"{model}_{repeat}",
@@ -107,91 +111,91 @@ def reproduce(
         for repeat in range(repeats or sizes.repeats)
         for model in MODELS
     ]
-    results = sweep(run, jobs, place, title=f"{data}: runs", workers=workers, progress=progress)
+    results = sweep(run, jobs, path, title=f"{data}: runs", workers=workers, progress=progress)
     peers = [
         Job(f"{peer}_{repeat}", shared | {"peer": peer, "repeat": repeat})
         for repeat in range(sizes.peer_repeats)
         for peer in PEERS
     ]
-    results |= sweep(run_peer, peers, place, title=f"{data}: peers", workers=workers, progress=progress)
-    told = _told(results)
-    told["settings"] = {model: found[f"tune_{model}"]["best"] for model in MODELS}
-    write_table(folder / f"fig4-{data}-{name}.json", told)
-    return [plots.save(_figure(data, told), folder / f"fig4-{data}-{name}")[0]]
+    results |= sweep(run_peer, peers, path, title=f"{data}: peers", workers=workers, progress=progress)
+    table = _table(results)
+    table["settings"] = {model: found[f"tune_{model}"]["best"] for model in MODELS}
+    write_table(folder / f"fig4-{data}-{name}.json", table)
+    return [plots.save(_figure(data, table), folder / f"fig4-{data}-{name}")[0]]
 
 
-def _kept(model: str, sizes: Sizes) -> Settings:
-    """Return what is not searched."""
+def _fixed(model: str, sizes: Sizes) -> Settings:
+    """Return the settings that are not searched."""
     if not sizes.cheap:
         return {}
     return {"dropout": 0.0} | ({"blocks": 1} if model == "TANDEMformer" else {})
 
 
-def _told(results: Mapping[str, Result]) -> dict[str, Any]:
-    """Return curves, tests and tables as plain JSON values."""
+def _table(results: Mapping[str, Result]) -> dict[str, Any]:
+    """Return curves, p-values and operating points as plain JSON values."""
     runs = {model: _runs(results, model) for model in MODELS}
-    curves = {model: [one["error_at"] for one in mine] for model, mine in runs.items() if mine}
-    times = next(mine[0]["times"] for mine in runs.values() if mine)
+    curves = {model: [run["error_at"] for run in own] for model, own in runs.items() if own}
+    times = next(own[0]["times"] for own in runs.values() if own)
     p = [
         p_of_beating(
-            {model: [run[i] for run in mine] for model, mine in curves.items()},
+            {model: [errors[i] for errors in own] for model, own in curves.items()},
             list(PROPOSED),
             list(BASELINES),
         )
         for i in range(len(times))
     ]
-    areas = {model: [one["ausat"] for one in mine] for model, mine in runs.items() if mine}
+    areas = {model: [run["ausat"] for run in own] for model, own in runs.items() if own}
     best = min((model for model in PROPOSED if model in areas), key=lambda model: np.mean(areas[model]))
     return {
         "times": times,
         "error_at": curves,
-        "p": {model: [one.get(model, 1.0) for one in p] for model in PROPOSED},
+        "p": {model: [at_time.get(model, 1.0) for at_time in p] for model in PROPOSED},
         "ausat": {model: _mean(values) for model, values in areas.items()},
         "ausat_p": p_of_beating(areas, list(PROPOSED), list(BASELINES)),
         "best": best,
-        "fixed_time": np.mean([one["fixed_time_error_at"] for one in runs[best]], axis=0).round(5).tolist(),
+        "fixed_time": np.mean([run["fixed_time_error_at"] for run in runs[best]], axis=0).round(5).tolist(),
         "points": _points(results, runs),
     }
 
 
 def _points(results: Mapping[str, Result], runs: Mapping[str, list[Result]]) -> dict[str, Any]:
-    """Return, by method, the figures at the points it chose, and its times of fitting and deciding."""
+    """Return, by method, the metrics at its operating point, and its times of fitting and deciding."""
     table = {}
-    for model, mine in runs.items():
-        for kind in mine[0]["points"] if mine else ():
-            table[f"{model}, {kind}"] = _row(mine, kind)
+    for model, own in runs.items():
+        for kind in own[0]["points"] if own else ():
+            table[f"{model}, {kind}"] = _row(own, kind)
     for peer in PEERS:
-        if mine := _runs(results, peer):
-            table[peer] = _row(mine, "own")
+        if own := _runs(results, peer):
+            table[peer] = _row(own, "own")
     return table
 
 
-def _row(mine: list[Result], kind: str) -> dict[str, Any]:
-    keys = [key for key in mine[0]["points"][kind] if key != "rule"]
-    row = {key: _mean([one["points"][kind][key] for one in mine]) for key in keys}
+def _row(runs: list[Result], kind: str) -> dict[str, Any]:
+    keys = [key for key in runs[0]["points"][kind] if key != "rule"]
+    row = {key: _mean([run["points"][kind][key] for run in runs]) for key in keys}
     clocks = ("fit_seconds", "decision_milliseconds")
-    return row | {key: _mean([one[key] for one in mine]) for key in clocks} | {"runs": len(mine)}
+    return row | {key: _mean([run[key] for run in runs]) for key in clocks} | {"runs": len(runs)}
 
 
-def _figure(data: str, told: Mapping[str, Any]) -> Any:
-    p = np.min([told["p"][model] for model in PROPOSED], axis=0)
+def _figure(data: str, table: Mapping[str, Any]) -> Any:
+    p = np.min([table["p"][model] for model in PROPOSED], axis=0)
     peers = {
         peer: (row["mean_time"]["mean"], row["error"]["mean"])
-        for peer, row in told["points"].items()
+        for peer, row in table["points"].items()
         if peer in PEERS
     }
     return plots.sat_bands(
-        told["times"],
-        {model: np.array(runs) for model, runs in told["error_at"].items()},
+        table["times"],
+        {model: np.array(runs) for model, runs in table["error_at"].items()},
         p_values=p,
-        reference=(f"{told['best']}, fixed time", told["fixed_time"]),
+        reference=(f"{table['best']}, fixed time", table["fixed_time"]),
         points=peers,
         title=f"{data}: shaded where a proposed model beats both baselines",
     )
 
 
 def _runs(results: Mapping[str, Result], model: str) -> list[Result]:
-    """Return the runs of one model that did not diverge."""
+    """Return the runs of a model or peer that did not diverge."""
     return [
         result
         for name, result in results.items()

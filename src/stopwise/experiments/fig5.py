@@ -8,7 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from stopwise import plots
-from stopwise.experiments.conditions import CONDITIONS, MAIN, job, name_of, search_folder, worlds
+from stopwise.experiments.conditions import (
+    CONDITIONS,
+    MAIN,
+    job,
+    name_of,
+    result_file,
+    search_file,
+    worlds,
+)
 from stopwise.experiments.models import MODELS, search
 from stopwise.experiments.presets import preset
 from stopwise.experiments.runs import run, truth_shown
@@ -20,23 +28,20 @@ WORLD = "a2-3classes"
 def reproduce(
     name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
 ) -> list[Path]:
-    """Run what is missing and draw a picture for each pair of classes.
+    """Run each model once and draw one picture per pair of classes.
 
-    Each model is trained as the search found best for two classes with the same offset.
+    The training settings of a model are those that the search found for two classes with the same offset.
+    `repeats` has no effect, because one run is shown.
     """
     sizes = preset(name)
     two = {"a2": worlds(sizes)["a2"]}
-    found = search(two, sizes, search_folder(folder, sizes), workers=workers, progress=progress)["a2"]
+    found = search(two, sizes, search_file(folder, sizes), workers=workers, progress=progress)["a2"]
     arguments = two["a2"] | {"classes": 3}
-    jobs = [
-        job(WORLD, arguments, model, CONDITIONS[0], repeat, found[model], sizes)
-        for repeat in range(repeats or sizes.repeats)
-        for model in MODELS
-    ]
-    results = sweep(run, jobs, folder / name, title="runs", workers=workers, progress=progress)
+    jobs = [job(WORLD, arguments, model, CONDITIONS[0], 0, found[model], sizes) for model in MODELS]
+    results = sweep(run, jobs, result_file(folder, name), title="runs", workers=workers, progress=progress)
     truth, y = truth_shown(arguments, sizes.test)
-    told = {model: results[name_of(WORLD, model, MAIN, 0)] for model in MODELS}
-    estimates = {model: np.array(one["shown"]) for model, one in told.items() if "shown" in one}
+    shown = {model: results[name_of(WORLD, model, MAIN, 0)].get("shown") for model in MODELS}
+    estimates = {model: np.array(scores) for model, scores in shown.items() if scores}
     pictures = []
     for l, k in combinations(range(3), 2):  # noqa: E741
         figure = plots.llr_trajectories(

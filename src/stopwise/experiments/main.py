@@ -1,4 +1,4 @@
-"""The main comparison: all models without weight decay, tuned alike, against the statistical limit."""
+"""The main comparison: all models, each tuned by the same search, and the statistical limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stopwise import plots
-from stopwise.experiments.conditions import CONDITIONS, MAIN, compare, values, worlds
+from stopwise.experiments.conditions import CONDITIONS, MAIN, compare, result_file, values, worlds
 from stopwise.experiments.limits import limits
 from stopwise.experiments.models import BASELINES, MODELS, PROPOSED
 from stopwise.experiments.presets import preset
@@ -27,7 +27,7 @@ def reproduce(
     progress: bool = True,
     world_names: Sequence[str] = ("a2", "a1"),
 ) -> list[Path]:
-    """Run what is missing; write ``main-<preset>.json`` and draw a picture a world."""
+    """Run what is missing; write ``main-<preset>.json`` and draw one picture per world."""
     sizes = preset(name)
     for world in world_names:
         check_choice("--world", world, TITLES)
@@ -41,25 +41,25 @@ def reproduce(
         progress=progress,
     )
     chosen = {world: worlds(sizes)[world] for world in world_names}
-    least = limits(chosen, sizes, folder / name, workers=workers, progress=progress)
+    bounds = limits(chosen, sizes, result_file(folder, name), workers=workers, progress=progress)
     table, pictures = {}, []
     for world in world_names:
-        found = {model: {key: values(results, world, model, MAIN, key) for key in KEYS} for model in MODELS}
-        errors = {model: one["llr_error"] for model, one in found.items() if one["llr_error"]}
+        runs = {model: {key: values(results, world, model, MAIN, key) for key in KEYS} for model in MODELS}
+        runs = {model: columns for model, columns in runs.items() if columns["llr_error"]}
+        errors = {model: columns["llr_error"] for model, columns in runs.items()}
         table[world] = {
-            "limit": least[world],
+            "limit": bounds[world],
             "p": p_of_beating(errors, list(PROPOSED), list(BASELINES)),
             "models": {
-                model: {key: dict(zip(("mean", "sem"), mean_and_sem(one[key]))) for key in KEYS}
-                | {"runs": len(one["llr_error"])}
-                for model, one in found.items()
-                if one["llr_error"]
+                model: {key: dict(zip(("mean", "sem"), mean_and_sem(columns[key]))) for key in KEYS}
+                | {"runs": len(errors[model])}
+                for model, columns in runs.items()
             },
         }
         relative = values(results, world, "accumulator", MAIN, "relative")
         figure = plots.llr_error_bars(
             errors,
-            limit=least[world]["longest"],
+            limit=bounds[world]["longest"],
             trivial=errors["accumulator"][0] / relative[0],
             title=f"{sizes.train:,} series, {TITLES[world]}",
         )

@@ -1,7 +1,7 @@
-"""Nosaic MNIST for figure 4: an encoder trained on single frames, and its features of every frame.
+"""Nosaic MNIST for figure 4: features of every frame, from an encoder trained on single frames.
 
-The encoder learns from one half of the training images, the integrators from the other: features of frames
-the encoder has seen would look surer than those of new ones.
+The encoder is trained on one half of the training images and the models on the other half, because the
+features of frames that the encoder has seen are overconfident.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.atomic import written_aside
+from stopwise.atomic import atomic_write
 from stopwise.datasets import NosaicSeries, Split, load
 from stopwise.datasets.npz import read_npz
 from stopwise.features import encode, fit_encoder
@@ -21,23 +21,23 @@ ENCODER_IMAGES = 30_000
 SERIES = 6000
 DIM = 32
 EPOCHS = 8
-HIDDEN = 255  # the white of pixels not shown yet
+HIDDEN = 255  # white: the value of hidden pixels
 TRAIN_SEED, TEST_SEED = 0, 1
 
 
 def features(progress: bool | str = "auto") -> Split:
-    """Return the features (n, 20, DIM) of the series; made once, some minutes, then kept on disk.
+    """Return the features (n, 20, DIM) of the series; computed once, in some minutes, and then cached.
 
-    They lie in the folder that the environment variable STOPWISE_CACHE names, else in ``~/.cache/stopwise``.
+    The cache is the folder in the environment variable STOPWISE_CACHE, else ``~/.cache/stopwise``.
     """
     place = os.environ.get("STOPWISE_CACHE")
-    # The name tells what the features were made with: others are made anew.
+    # The name contains the settings, so that features of other settings are not reused.
     name = f"nosaic_mnist-{ENCODER_IMAGES}-{EPOCHS}-{SERIES}-{DIM}.npz"
     path = (Path(place) if place else Path.home() / ".cache" / "stopwise") / name
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        arrays = _made(progress)
-        with written_aside(path) as [aside], aside.open("wb") as file:
+        arrays = _compute(progress)
+        with atomic_write(path) as [temporary], temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
     stored = read_npz(path, ["X_train", "y_train", "X_test", "y_test"])
     return Split(
@@ -45,13 +45,13 @@ def features(progress: bool | str = "auto") -> Split:
     )
 
 
-def _made(progress: bool | str) -> dict[str, Any]:
+def _compute(progress: bool | str) -> dict[str, Any]:
     mnist = load("mnist")
     series = NosaicSeries(mnist.X_train, seed=TRAIN_SEED)
-    learnt = np.arange(ENCODER_IMAGES)
+    encoder_rows = np.arange(ENCODER_IMAGES)
     encoder = fit_encoder(
-        NosaicSeries(mnist.X_train[learnt], seed=TRAIN_SEED),
-        mnist.y_train[learnt],
+        NosaicSeries(mnist.X_train[encoder_rows], seed=TRAIN_SEED),
+        mnist.y_train[encoder_rows],
         dim=DIM,
         epochs=EPOCHS,
         hidden=HIDDEN,

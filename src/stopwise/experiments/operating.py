@@ -1,4 +1,4 @@
-"""Operating points: each method picks its own on validation series, and is judged there on test series."""
+"""Operating points: each method chooses its own on validation series and is evaluated on test series."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CANDIDATES = 60
 
 
 def candidates(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> dict[str, list[Rule]]:
-    """Return, by kind of rule, those to choose from, given validation scores (n, T, K).
+    """Return, by kind of rule, the rules to choose from, given validation scores (n, T, K).
 
     Examples
     --------
@@ -25,8 +25,7 @@ def candidates(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> dict[s
     """
     thresholds = sat_curve(scores, y, lengths).thin(CANDIDATES).thresholds
     times = np.unique(np.linspace(1, lengths.max(), CANDIDATES).round().astype(int))
-    least = 1 / scores.shape[2]
-    doubts = np.geomspace(1 - least, 1e-6, CANDIDATES)
+    doubts = np.geomspace(1 - 1 / scores.shape[2], 1e-6, CANDIDATES)
     return {
         "SPRT": [SPRT(float(threshold)) for threshold in thresholds],
         "MaxProbability": [MaxProbability(float(1 - doubt)) for doubt in doubts],
@@ -35,17 +34,17 @@ def candidates(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> dict[s
 
 
 def pick(rules: Sequence[Rule], scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> Rule:
-    """Return the rule with the highest harmonic mean of accuracy and earliness on validation scores."""
+    """Return the rule with the highest harmonic mean of accuracy and 1 − earliness on validation scores."""
     values = [summarize(rule.decide(scores, lengths), y, scores.shape[2])["harmonic_mean"] for rule in rules]
     return rules[int(np.argmax(values))]
 
 
-def figures(decisions: Decisions, y: np.ndarray, classes: int) -> dict[str, Any]:
-    """Return what a table of early classifiers tells of decisions whose labels are class indices.
+def metrics(decisions: Decisions, y: np.ndarray, classes: int) -> dict[str, Any]:
+    """Return the usual metrics of early classifiers, of decisions whose labels are class indices.
 
-    The average cost weighs errors and the share of the series seen alike.
+    The average cost gives errors and earliness the same weight.
     """
-    told = summarize(decisions, y, classes)
-    told["average_cost"] = (1 - told["accuracy"] + told["earliness"]) / 2
+    summary = summarize(decisions, y, classes)
+    summary["average_cost"] = (1 - summary["accuracy"] + summary["earliness"]) / 2
     wanted = ("error", "accuracy", "earliness", "harmonic_mean", "average_cost", "mean_time")
-    return {key: told[key] for key in wanted}
+    return {key: summary[key] for key in wanted}

@@ -1,4 +1,7 @@
-"""Early classifiers of others, at the operating points they choose themselves (extra `datasets`)."""
+"""Peers: early classifiers of the library aeon, at the operating points that they choose themselves.
+
+aeon is in none of the extras of stopwise: install both in an environment of their own.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +15,22 @@ from stopwise.decision import Decisions
 from stopwise.experiments import operating
 from stopwise.experiments.real import Part, ready
 
-# A classifier a point: TEASER's own default is 20 points, none between T/2 and T; these are evenly spread.
+# Equidistant points, each with a classifier of its own. TEASER has 20 by default, none between T/2 and T.
 POINTS = 8
-MOST_SERIES = 2000  # to fit on: TEASER fits six classifiers a point
-SHORTEST = 9  # samples MiniRocket needs before the first point
+MOST_SERIES = 2000  # for fitting: TEASER fits six classifiers per point
+SHORTEST = 9  # number of samples that MiniRocket needs before the first point
 PEERS = ("TEASER-MiniRocket", "ProbThreshold-MiniRocket")
 
 
 def run_peer(data: dict[str, Any], peer: str, repeat: int) -> dict[str, Any]:
-    """Fit one of `PEERS` on training and validation series, at most `MOST_SERIES`; judge it on test series.
+    """Fit one of `PEERS` on at most `MOST_SERIES` training and validation series; evaluate it on test series.
 
-    aeon's early classifiers take series of one length only: shorter ones are held at their last sample, and
-    a decision after a series' end counts as one at its end.
+    The early classifiers of aeon need series of equal length: the last sample of shorter series is repeated,
+    and a decision after the end of a series counts as one at its end.
     """
     found = ready(**data)
     steps = found.steps
-    X = np.concatenate([_held(found.train, steps), _held(found.validation, steps)])
+    X = np.concatenate([_padded(found.train, steps), _padded(found.validation, steps)])
     y = np.concatenate([found.train.y, found.validation.y])
     rows = np.random.default_rng(repeat).permutation(len(y))[:MOST_SERIES]
     classifier = _make(peer, steps, repeat)
@@ -36,7 +39,7 @@ def run_peer(data: dict[str, Any], peer: str, repeat: int) -> dict[str, Any]:
         warnings.simplefilter("ignore")  # aeon and scikit-learn warn about their own defaults
         classifier.fit(X[rows], y[rows])
         fitted = perf_counter()
-        labels, _ = classifier.predict(_held(found.test, steps))
+        labels, _ = classifier.predict(_padded(found.test, steps))
     decided = perf_counter()
     lengths = found.test.lengths
     times = np.minimum(classifier.state_info[:, 3], lengths)
@@ -47,22 +50,28 @@ def run_peer(data: dict[str, Any], peer: str, repeat: int) -> dict[str, Any]:
     return {
         "fit_seconds": round(fitted - start, 2),
         "decision_milliseconds": round(1000 * (decided - fitted) / n, 4),
-        "points": {"own": operating.figures(decisions, found.test.y, found.classes)},
+        "points": {"own": operating.metrics(decisions, found.test.y, found.classes)},
     }
 
 
-def _held(part: Part, steps: int) -> np.ndarray:
-    """Return series as aeon takes them (n, D, T), shorter ones held at their last sample."""
+def _padded(part: Part, steps: int) -> np.ndarray:
+    """Return series in the layout of aeon (n, D, T); the last sample of shorter ones is repeated."""
     rows = [np.minimum(np.arange(steps), len(x) - 1) for x in part.X]
     return np.stack([np.asarray(x)[row].T for x, row in zip(part.X, rows)]).astype(np.float64)
 
 
 def _make(peer: str, steps: int, seed: int) -> Any:
-    from aeon.classification.convolution_based import MiniRocketClassifier
-    from aeon.classification.early_classification import TEASER, ProbabilityThresholdEarlyClassifier
+    try:
+        from aeon.classification.convolution_based import MiniRocketClassifier
+        from aeon.classification.early_classification import TEASER, ProbabilityThresholdEarlyClassifier
+    except ImportError as error:
+        raise ImportError(
+            f"{peer} needs aeon, which is in none of the extras of stopwise. Install both in an environment "
+            "of their own and run the command again there; finished runs are kept."
+        ) from error
     from sklearn.linear_model import LogisticRegression
 
-    # The ridge of MiniRocket gives no probabilities; both rules need them.
+    # Both rules need probabilities, which the default ridge classifier of MiniRocket does not give.
     estimator = MiniRocketClassifier(
         n_kernels=2000, estimator=LogisticRegression(C=0.01, max_iter=200), random_state=seed
     )

@@ -1,7 +1,7 @@
-"""Precision on worlds with exact LLRs: the default classifier, and the paper's models as they are and lifted.
+"""Precision on worlds with exact LLRs: the default classifier, and the models of the paper.
 
-Unlike the figures of the paper, the default chooses its order from data. "Lifted" models of the paper get
-the same levers: the order of the world, the multiplet loss, and the polish.
+Unlike in the figures of the paper, the default chooses its order from the data. The "lifted" models of the
+paper get what the default has: the order of the world, the multiplet loss and the polish.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from stopwise import plots
-from stopwise.estimator import PAPER
 from stopwise.experiments.limits import limits
 from stopwise.experiments.models import Settings
 from stopwise.experiments.presets import Preset, preset
@@ -19,19 +18,20 @@ from stopwise.experiments.runs import run
 from stopwise.experiments.statistics import mean_and_sem
 from stopwise.experiments.sweep import Job, Result, sweep
 from stopwise.experiments.tables import write_table
+from stopwise.models import PAPER_GAUSSIAN
 from stopwise.validation import check_choice
 
 DEFAULT = "stopwise default"
-# Worlds of few features, and of evidence that is harder to find: more epochs, for all models alike.
+# Worlds with few channels, whose evidence is harder to find: more epochs, the same for all models.
 LONGER = {"autoregressive": 3, "hidden_markov": 3}
 KEYS = ("llr_error", "relative", "slope", "ausat", "oracle_ausat", "order", "fit_seconds")
-# Where the paper's models are tried with the levers of the default, too; these worlds have order 0.
+# Worlds on which the lifted models are tried; their order is 0.
 LIFTED = ("gaussian-a2", "gaussian-a1")
 
 
 def worlds(sizes: Preset) -> dict[str, dict[str, Any]]:
     """Return the worlds by name."""
-    gaussian = {"kind": "gaussian", "dim": sizes.dim, "length": sizes.length}
+    gaussian = {"kind": "gaussian", "channels": sizes.channels, "length": sizes.length}
     autoregressive = {"kind": "autoregressive", "length": sizes.length}
     return {
         "gaussian-a2": gaussian | {"offset": 2.0},
@@ -45,17 +45,14 @@ def worlds(sizes: Preset) -> dict[str, dict[str, Any]]:
 
 def models(world: str) -> dict[str, Settings]:
     """Return the models tried on a world, by name."""
-    known: dict[str, Settings] = {DEFAULT: {}}
-    if not world.startswith("gaussian"):  # there, see the main comparison
-        known["B2Bsqrt-TANDEM"] = PAPER | {"model": "b2bsqrt"}
-        known["TANDEMformer"] = PAPER | {
-            "model": "tandemformer",
-            "model_params": {"positions": "sinusoidal"},
-        }
+    tried: dict[str, Settings] = {DEFAULT: {"model": "accumulator"}}
+    if not world.startswith("gaussian"):  # the main comparison has these models on Gaussian worlds
+        tried["B2Bsqrt-TANDEM"] = PAPER_GAUSSIAN | {"model": "b2bsqrt"}
+        tried["TANDEMformer"] = PAPER_GAUSSIAN | {"model": "tandemformer", "positions": "sinusoidal"}
     if world in LIFTED:
-        known["B2Bsqrt-TANDEM, lifted"] = {"model": "b2bsqrt", "order": 0}
-        known["TANDEMformer, lifted"] = {"model": "tandemformer", "order": 0}
-    return known
+        tried["B2Bsqrt-TANDEM, lifted"] = {"model": "b2bsqrt", "order": 0}
+        tried["TANDEMformer, lifted"] = {"model": "tandemformer", "order": 0}
+    return tried
 
 
 def reproduce(
@@ -67,7 +64,7 @@ def reproduce(
     progress: bool = True,
     world_names: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Run what is missing; write the table ``precision-<preset>.json`` and draw a picture a world."""
+    """Run what is missing; write ``precision-<preset>.json`` and draw one picture per world."""
     sizes = preset(name)
     known = worlds(sizes)
     chosen = {world: known[check_choice("--world", world, known)] for world in world_names or known}
@@ -78,7 +75,8 @@ def reproduce(
             {
                 "world": arguments,
                 "sizes": numbers,
-                "settings": {"max_epochs": sizes.epochs * LONGER.get(arguments["kind"], 1)} | settings,
+                "settings": settings
+                | {"training.max_epochs": sizes.epochs * LONGER.get(arguments["kind"], 1)},
                 "repeat": repeat,
             },
         )
@@ -86,21 +84,23 @@ def reproduce(
         for world, arguments in chosen.items()
         for model, settings in models(world).items()
     ]
-    own = folder / f"precision-{name}"
-    results = sweep(run, jobs, own, title="runs", workers=workers, progress=progress)
+    path = folder / f"precision-{name}.jsonl"
+    results = sweep(run, jobs, path, title="runs", workers=workers, progress=progress)
     two_classes = {world: chosen[world] for world in LIFTED if world in chosen}
-    least = limits(two_classes, sizes, own, workers=workers, progress=progress)
-    table = {world: _row(results, world, least.get(world)) for world in chosen}
+    bounds = limits(two_classes, sizes, path, workers=workers, progress=progress)
+    table = {world: _row(results, world, bounds.get(world)) for world in chosen}
     write_table(folder / f"precision-{name}.json", table, keep=True)
     pictures = {f"precision-{world}-{name}": _picture(results, world, table[world]) for world in chosen}
-    # Of the Gaussian world with offset 2, whose LLR grows by 4 nats a sample.
+    # In the Gaussian world with offset 2 the mean LLR grows by 4 nats per sample.
     marks = {"after 1 sample": 4.0, "after 5": 20.0, "after 10": 40.0}
-    pictures["teaching"] = plots.teaching(marks, title="A decided series teaches nothing further")
+    pictures["loss-slope"] = plots.loss_slope(
+        marks, title="Large LLRs contribute almost nothing to the gradient"
+    )
     return [plots.save(figure, folder / stem)[0] for stem, figure in pictures.items()]
 
 
-def _row(results: Mapping[str, Result], world: str, least: dict[str, float] | None) -> dict[str, Any]:
-    row: dict[str, Any] = {} if least is None else {"limits": least}
+def _row(results: Mapping[str, Result], world: str, bounds: dict[str, float] | None) -> dict[str, Any]:
+    row: dict[str, Any] = {} if bounds is None else {"limits": bounds}
     for model in models(world):
         runs = _runs(results, world, model)
         row[model] = {key: _summary([run[key] for run in runs]) for key in KEYS} | {"runs": len(runs)}
@@ -108,7 +108,7 @@ def _row(results: Mapping[str, Result], world: str, least: dict[str, float] | No
 
 
 def _stem(world: str, model: str) -> str:
-    """Return the name of a run, up to its repeat."""
+    """Return the name of a run without its repeat."""
     return f"{world}_{model}_".replace(" ", "-").replace(",", "")
 
 

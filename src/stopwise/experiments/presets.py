@@ -1,4 +1,4 @@
-"""How large the reproductions are: data, training length, repeats."""
+"""Sizes of the reproductions: data, training, repeats."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ class Preset:
 
     Parameters
     ----------
-    dim, length
+    channels, length
         D and T of the Gaussian worlds; the order is the longest, T−1.
     train, validation, test
         Numbers of series.
     epochs
-        Over the training series, for every model alike.
+        Epochs over the training series, the same for every model.
     large
-        Training series of the large-data condition. It takes as many steps, over more series.
+        Number of training series of the large-data condition, which trains for as many steps.
     repeats, main_repeats
-        Of every condition, and of the main comparison, that without weight decay.
+        Repeats of every condition, and of the main comparison, which has no weight decay.
     search_train, search_epochs
-        Sizes of the search for each model's learning rate, schedule and optimiser.
+        Sizes of the search for the learning rate, schedule and optimizer of each model.
     """
 
-    dim: int
+    channels: int
     length: int
     train: int
     validation: int
@@ -41,7 +41,7 @@ class Preset:
 
     @property
     def large_epochs(self) -> int:
-        """Epochs over the large set that take the steps of `epochs` over the usual one."""
+        """Epochs over the large set with as many steps as `epochs` over the usual one."""
         return max(1, round(self.epochs * self.train / self.large))
 
 

@@ -1,4 +1,4 @@
-"""The real sets of figure 4: what is done to each before it is learnt, and how long training may last."""
+"""The real datasets of figure 4: their preparation, and the number of training epochs."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from stopwise.datasets import Split, load
 
 VALIDATION_SEED = 0
 VALIDATION_SHARE = 0.2
-HIP = slice(9, 12)  # the hip centre of a Kinect skeleton of 20 joints
+HIP = slice(9, 12)  # the hip center of a Kinect skeleton with 20 joints
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a set is prepared and how long every model trains on it.
+    """How a dataset is prepared, and how long every model is trained on it.
 
     Parameters
     ----------
     epochs
-        At most; the best one is chosen on validation series.
+        Number of epochs; the best one is chosen on validation series.
     batch_size
-        Series a step.
+        Number of series per training step.
     stride
-        Every so many samples one is kept: sensors are often faster than what they watch.
+        One sample in so many is kept, because sensors are often faster than what they observe.
     prepare
-        A change to the samples (n, T, D), the same for every model: a name in `PREPARATIONS`.
+        A change of the samples (n, T, D), the same for every model: a name in `PREPARATIONS`.
     standardize
-        Whether channels are scaled to one deviation. Not those of principal components: it would make the
-        last, which are mostly noise, as loud as the first.
+        Whether each channel is scaled to deviation 1. False for principal components: the last ones, which
+        are mostly noise, would become as large as the first.
     """
 
     epochs: int = 20
@@ -43,13 +43,13 @@ class Plan:
 
 
 def from_hip(X: np.ndarray) -> np.ndarray:
-    """Return skeletons (n, T, 60) relative to the hip centre: where a person stands does not matter."""
+    """Return skeletons (n, T, 60) relative to the hip center: the position of a person does not matter."""
     joints = X.reshape(*X.shape[:2], 20, 3)
     return (joints - X[:, :, None, HIP]).reshape(X.shape)
 
 
 def leading_64(X: np.ndarray) -> np.ndarray:
-    """Return the first 64 of 256 principal components, and what follows the 256 (n, T, 64 + rest)."""
+    """Return the first 64 of 256 principal components and all further channels (n, T, 64 + rest)."""
     return np.concatenate([X[..., :64], X[..., 256:]], axis=-1)
 
 
@@ -71,20 +71,20 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Part:
-    """Series and class indices of one part of a set."""
+    """Series and class indices of one part of a dataset."""
 
     X: Any  # (n, T, D), or a list of (T_i, D)
     y: np.ndarray  # (n,)
 
     @property
     def lengths(self) -> np.ndarray:
-        """(n,) steps of each series."""
+        """(n,) number of steps of each series."""
         return np.array([len(x) for x in self.X])
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A set as the models see it: training, validation and test part."""
+    """A dataset as the models see it: training, validation and test part."""
 
     train: Part
     validation: Part
@@ -93,18 +93,18 @@ class Ready:
 
     @property
     def steps(self) -> int:
-        """Steps of the longest training series."""
+        """Number of steps of the longest training series."""
         return max(len(x) for x in self.train.X)
 
 
 def plan(name: str) -> Plan:
-    """Return how a set is prepared; the usual way for sets without a plan of their own.
+    """Return the plan of a dataset; the default plan for a dataset without its own.
 
     Examples
     --------
     >>> plan("uci_hapt").stride
     4
-    >>> plan("a set of yours").stride
+    >>> plan("a dataset of yours").stride
     1
     """
     return PLANS.get(name, Plan())
@@ -112,26 +112,26 @@ def plan(name: str) -> Plan:
 
 @lru_cache(maxsize=1)
 def ready(name: str, most: int | None = None, stride: int = 1, prepare: str | None = None) -> Ready:
-    """Return a set ready to be learnt.
+    """Return a dataset ready for training.
 
     Parameters
     ----------
     name
         As for `stopwise.datasets.load`, or "nosaic_mnist", which is made from "mnist".
     most
-        Of the training and the test series take at most so many, at random.
+        Largest number of series in each part; if there are more, a random choice of them. None: no limit.
     stride, prepare
-        As in its `Plan`.
+        As in `Plan`.
     """
     split = _nosaic() if name == "nosaic_mnist" else load(name)
     rows, held = split.validation(VALIDATION_SHARE, seed=VALIDATION_SEED)
     tested = np.arange(len(split.y_test))
     rng = np.random.default_rng(VALIDATION_SEED)
     if most is not None:
-        rows, held, tested = (np.sort(rng.permutation(one)[:most]) for one in (rows, held, tested))
+        rows, held, tested = (np.sort(rng.permutation(part)[:most]) for part in (rows, held, tested))
 
     def part(X: np.ndarray, y: np.ndarray, lengths: np.ndarray | None, chosen: np.ndarray) -> Part:
-        """Return some series, prepared, thinned, and cut at their own ends."""
+        """Return the chosen series: prepared, subsampled, and without padding."""
         samples = np.asarray(X[chosen], dtype=np.float32).reshape(len(chosen), X.shape[1], -1)
         if prepare is not None:
             samples = PREPARATIONS[prepare](samples)
@@ -147,7 +147,7 @@ def ready(name: str, most: int | None = None, stride: int = 1, prepare: str | No
 
 
 def _nosaic() -> Split:
-    """Return Nosaic MNIST as features of its frames; see `stopwise.experiments.nosaic`."""
+    """Return the features of Nosaic MNIST; see `stopwise.experiments.nosaic`."""
     from stopwise.experiments.nosaic import features
 
     return features()

@@ -1,4 +1,4 @@
-"""One run of figure 4: train a model on a real set, and judge its decisions on the official test series."""
+"""One run of figure 4: train a model on a real dataset and evaluate it on the official test series."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 from stopwise.estimator import EarlyClassifier
 from stopwise.experiments import operating
 from stopwise.experiments.real import Ready, ready
+from stopwise.experiments.runs import order_in_use
 from stopwise.metrics import ausat, sat_curve
 from stopwise.rules import FixedTime
 from stopwise.tuning import space_for, tune
 
-TIMES = 40  # at most so many common hitting times
-WIDEST = 128  # hidden units, for all models alike
+TIMES = 40  # largest number of common hitting times
+WIDEST = 128  # largest number of hidden units, for all models
 
 
 def common_times(steps: int) -> np.ndarray:
@@ -31,7 +32,7 @@ def common_times(steps: int) -> np.ndarray:
 
 
 def search(data: dict[str, Any], settings: dict[str, Any], trials: int, epochs: int) -> dict[str, Any]:
-    """Tune one model on the training part, judged on the validation part; plain JSON values."""
+    """Tune one model on the training part, evaluated on the validation part; return plain JSON values."""
     found = ready(**data)
     fixed = {name: value for name, value in settings.items() if name != "model"}
     result = tune(
@@ -49,27 +50,29 @@ def search(data: dict[str, Any], settings: dict[str, Any], trials: int, epochs: 
 
 
 def run(data: dict[str, Any], settings: dict[str, Any], epochs: int, repeat: int) -> dict[str, Any]:
-    """Train once and judge.
+    """Train a model once and evaluate it.
 
     Parameters
     ----------
     data
         The arguments of `ready`.
     settings
-        Arguments of `EarlyClassifier`.
+        Flat settings, see `EarlyClassifier.from_settings`.
     epochs
-        At most.
+        Number of epochs.
     repeat
-        The seed of initialisation and batches.
+        Seed of the initialization and of the batches.
 
     Returns
     -------
-    told
-        The exact SAT curve at common times, and each rule's figures where it chose to work; plain JSON
-        values. {"diverged": reason} where training gave no finite loss.
+    result
+        The exact SAT curve at common times, and the metrics of each rule at its operating point, as plain
+        JSON values; {"diverged": reason} if the training loss became infinite or NaN.
     """
     found = ready(**data)
-    clf = EarlyClassifier(**settings | {"max_epochs": epochs, "seed": repeat}, progress=False)
+    clf = EarlyClassifier.from_settings(
+        settings | {"training.max_epochs": epochs, "random_state": repeat}, progress=False
+    )
     start = perf_counter()
     try:
         clf.fit(found.train.X, found.train.y, validation_data=(found.validation.X, found.validation.y))
@@ -81,12 +84,12 @@ def run(data: dict[str, Any], settings: dict[str, Any], epochs: int, repeat: int
     return {
         "fit_seconds": round(fitted - start, 2),
         "decision_milliseconds": round(1000 * (scored - fitted) / len(found.test.y), 4),
-        "order": clf.order_,
-        **_judged(clf, found, scores),
+        "order": order_in_use(clf),
+        **_metrics(clf, found, scores),
     }
 
 
-def _judged(clf: EarlyClassifier, found: Ready, scores: np.ndarray) -> dict[str, Any]:
+def _metrics(clf: EarlyClassifier, found: Ready, scores: np.ndarray) -> dict[str, Any]:
     test, held = found.test, found.validation
     times = common_times(found.steps)
     curve = sat_curve(scores, test.y, test.lengths)
@@ -94,7 +97,7 @@ def _judged(clf: EarlyClassifier, found: Ready, scores: np.ndarray) -> dict[str,
     points = {}
     for kind, rules in operating.candidates(held_scores, held.y, held.lengths).items():
         rule = operating.pick(rules, held_scores, held.y, held.lengths)
-        points[kind] = {"rule": rule.to_dict()} | operating.figures(
+        points[kind] = {"rule": rule.to_dict()} | operating.metrics(
             rule.decide(scores, test.lengths), test.y, found.classes
         )
     return {
@@ -107,18 +110,18 @@ def _judged(clf: EarlyClassifier, found: Ready, scores: np.ndarray) -> dict[str,
 
 
 def _fixed_times(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Return the macro error of stopping every series after so many samples, or at its end."""
+    """Return the macro error of stopping every series at each of these times, or at its end if earlier."""
     classes = scores.shape[2]
     return np.array(
         [
-            operating.figures(FixedTime(int(time)).decide(scores, lengths), y, classes)["error"]
+            operating.metrics(FixedTime(int(time)).decide(scores, lengths), y, classes)["error"]
             for time in times
         ]
     )
 
 
 def _space(model: str, steps: int) -> dict[str, Any]:
-    """Return the space of `stopwise tune`, every order in it given: looking for one costs many trials."""
+    """Return the space of `stopwise tune` without order="auto", which costs as much as many trials."""
     space = space_for(model, steps)
     space["order"] = [order for order in space["order"] if order != "auto"]
     if "hidden" in space:

@@ -1,4 +1,4 @@
-"""One run: draw a world, train one model on it, and judge what it estimates against the exact LLRs."""
+"""One run: train a model on a synthetic world and compare its estimates with the exact LLRs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from stopwise.datasets import WORLDS, GaussianSeries
 from stopwise.estimator import EarlyClassifier
 from stopwise.metrics import ausat, llr_error, sat_curve
 
-# Test and validation series are the same in all repeats; the training series are drawn anew.
+# Test and validation series are the same in all repeats; each repeat has its own training series.
 TEST_SEED, VALIDATION_SEED, TRAIN_SEED = 1, 2, 1000
-SHOWN = 6  # series whose trajectories are kept
-TIMES = (2.0, 3.0, 5.0, 8.0)  # mean hitting times at which errors are told
+SHOWN = 6  # number of series whose trajectories are stored
+TIMES = (2.0, 3.0, 5.0, 8.0)  # mean hitting times at which errors are stored
+IN_MEMORY = 200_000  # largest number of training series that are generated at once
 
 
 def run(
@@ -24,61 +25,70 @@ def run(
     repeat: int = 0,
     judge: str = "test",
 ) -> dict[str, Any]:
-    """Train one model and judge it.
+    """Train one model and evaluate it.
 
     Parameters
     ----------
     world
-        "kind", a name in `WORLDS`, and the world's own arguments.
+        "kind", a name in `WORLDS`, and the arguments of that world.
     sizes
         Numbers of series: "train", "validation", "test".
     settings
-        Arguments of `EarlyClassifier`.
+        Flat settings, see `EarlyClassifier.from_settings`.
     repeat
-        Which draw of the training series, and which initialisation.
+        Seed of the training series and of the initialization.
     judge
-        "test": against the exact LLRs of test series. "validation": only tell the validation loss, as a
-        search for settings must.
+        "test": compare with the exact LLRs of test series. "validation": return the validation loss only,
+        because a search for settings must not see test series.
 
     Returns
     -------
-    told
-        Figures as plain JSON values; {"diverged": reason} where training gave no finite loss.
+    result
+        Plain JSON values; {"diverged": reason} if the training loss became infinite or NaN.
     """
     X, y = _training_series(world, sizes["train"], TRAIN_SEED + repeat)
-    held = _draw(world, sizes["validation"], VALIDATION_SEED)[:2]
-    clf = EarlyClassifier(**settings, patience=None, progress=False, seed=repeat)
+    validation_data = _draw(world, sizes["validation"], VALIDATION_SEED)[:2]
+    clf = EarlyClassifier.from_settings(
+        settings | {"training.patience": None, "random_state": repeat}, progress=False
+    )
     start = perf_counter()
     try:
-        clf.fit(X, y, validation_data=held)
+        clf.fit(X, y, validation_data=validation_data)
     except FloatingPointError as error:
         return {"diverged": str(error)}
-    losses = [record["validation_loss"] for record in clf.history_]
-    told = {
-        "validation_loss": clf.polish_["validation_loss"] if clf.polish_ else min(losses),
+    report = clf.model_.report_
+    losses = [record["validation_loss"] for record in report["history"]]
+    result = {
+        "validation_loss": report["polish"]["validation_loss"] if report["polish"] else min(losses),
         "training_validation_losses": losses,
-        "polish": clf.polish_,
-        "order": clf.order_,
-        "order_search": clf.order_search_,
+        "polish": report["polish"],
+        "order": order_in_use(clf),
+        "order_search": report["order_search"],
         "fit_seconds": round(perf_counter() - start, 2),
     }
     if judge == "validation":
-        return told
+        return result
     X_test, y_test, truth = _draw(world, sizes["test"], TEST_SEED)
     scores = clf.scores(X_test).astype(np.float64)
-    told |= _figures(scores, truth, y_test)
+    result |= _metrics(scores, truth, y_test)
     if repeat == 0:
-        told["shown"] = _rounded(scores[:SHOWN])
-    return told
+        result["shown"] = np.round(scores[:SHOWN], 3).tolist()
+    return result
+
+
+def order_in_use(clf: EarlyClassifier) -> int:
+    """Return the order of a fitted classifier; that of the longest window, T−1, if it has no finite one."""
+    order: int | None = clf.model_.order_
+    return clf.n_steps_ - 1 if order is None else order
 
 
 def truth_shown(world: dict[str, Any], test: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exact scores (SHOWN, T, K) and labels (SHOWN,) of the series whose estimates are kept."""
+    """Return the exact scores (SHOWN, T, K) and labels (SHOWN,) of the series whose scores are stored."""
     _, y, scores = _draw(world, test, TEST_SEED)
     return scores[:SHOWN], y[:SHOWN]
 
 
-def _figures(scores: np.ndarray, truth: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def _metrics(scores: np.ndarray, truth: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     error, curve, oracle = llr_error(scores, truth), sat_curve(scores, y), sat_curve(truth, y)
     return {
         "llr_error": error.mean_abs,
@@ -92,19 +102,18 @@ def _figures(scores: np.ndarray, truth: np.ndarray, y: np.ndarray) -> dict[str, 
 
 
 def _draw(world: dict[str, Any], n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    own = {name: value for name, value in world.items() if name != "kind"}
-    return WORLDS[world["kind"]](n, seed=seed, **own)
+    """Return series (n, T, D), labels (n,) and exact scores (n, T, K)."""
+    return WORLDS[world["kind"]](n, seed=seed, **_own(world))
 
 
 def _training_series(world: dict[str, Any], n: int, seed: int) -> tuple[Any, np.ndarray]:
-    """Return series and labels; Gaussian ones too many for memory are made as they are read."""
-    own = {name: value for name, value in world.items() if name != "kind"}
-    if world["kind"] == "gaussian" and n > 200_000:
-        series = GaussianSeries(n, seed=seed, **own)
+    """Return series and labels; very many Gaussian series are generated when they are read."""
+    if world["kind"] == "gaussian" and n > IN_MEMORY:
+        series = GaussianSeries(n, seed=seed, **_own(world))
         return series, series.y
     X, y, _ = _draw(world, n, seed)
     return X, y
 
 
-def _rounded(values: np.ndarray) -> list[Any]:
-    return np.round(values, 3).tolist()
+def _own(world: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in world.items() if name != "kind"}

@@ -27,19 +27,20 @@ def mean_and_sem(values: Sequence[float]) -> tuple[float, float]:
 def p_of_beating(
     errors: Mapping[str, Sequence[float]], proposed: Sequence[str], baselines: Sequence[str]
 ) -> dict[str, float]:
-    """Return, for each proposed model, the largest p of its having a lower mean than every baseline.
+    """Return, for each proposed model, the largest p-value of its lower mean against the baselines.
 
     Parameters
     ----------
     errors
-        By model, the errors of its runs; numbers of runs may differ. Tukey–Kramer over all of them.
+        By model, the errors of its runs; the numbers of runs may differ. The Tukey–Kramer test compares all
+        models of `proposed` and `baselines`.
     proposed, baselines
-        Names of models; those without two runs are left out.
+        Names of models; those with fewer than two runs are excluded.
 
     Returns
     -------
     p
-        1 for a model whose mean is not below that of every baseline.
+        By proposed model; 1 if its mean is not below that of every baseline.
 
     Examples
     --------
@@ -51,15 +52,15 @@ def p_of_beating(
     """
     names = [name for name in [*proposed, *baselines] if len(errors.get(name, ())) > 1]
     rivals = [name for name in baselines if name in names]
-    tried = [name for name in proposed if name in names]
-    if not rivals or not tried:
+    tested = [name for name in proposed if name in names]
+    if not rivals or not tested:
         return {}
     test = tukey_hsd(*(errors[name] for name in names))
-    place = {name: i for i, name in enumerate(names)}
+    index = {name: i for i, name in enumerate(names)}
     means = {name: float(np.mean(errors[name])) for name in names}
     return {
-        name: max(float(test.pvalue[place[name], place[rival]]) for rival in rivals)
+        name: max(float(test.pvalue[index[name], index[rival]]) for rival in rivals)
         if all(means[name] < means[rival] for rival in rivals)
         else 1.0
-        for name in tried
+        for name in tested
     }

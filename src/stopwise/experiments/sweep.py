@@ -1,13 +1,13 @@
-"""Sweeps of independent jobs: one result file each, resumable, spread by joblib.
+"""Sweeps of independent jobs: resumable, with one result file, distributed by joblib.
 
-A sweep that is stopped loses the jobs under way and nothing else; a finished one only reads its files. Any
-joblib backend will do: inside ``joblib.parallel_config("dask")`` the jobs go to a cluster.
+An interrupted sweep loses only the jobs that were running; a finished one only reads its file. Any joblib
+backend works: inside ``joblib.parallel_config("dask")`` the jobs run on a cluster.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from stopwise.atomic import written_aside
+from stopwise.experiments.result_file import append_record, read_records
 from stopwise.progress import Reporter
 
 Result = dict[str, Any]
@@ -25,7 +25,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """A name, which is that of the result file, and what `work` is called with: plain JSON values."""
+    """A name, unique in its sweep, and the arguments that `work` is called with: plain JSON values."""
 
     name: str
     arguments: dict[str, Any]
@@ -34,63 +34,60 @@ class Job:
 def sweep(
     work: Callable[..., Result],
     jobs: Iterable[Job],
-    folder: Path,
+    path: Path,
     *,
     title: str,
     workers: int = -1,
     progress: bool | str = True,
 ) -> dict[str, Result]:
-    """Run the jobs whose results are not there yet; return all results by name.
+    """Run the jobs that have no stored result; return all results by name.
 
     Parameters
     ----------
     work
-        A function of a module, called with a job's arguments; returns plain JSON values.
+        A function of a module, called with the arguments of a job; it returns plain JSON values.
     jobs
-        What to do; several of one name are one job.
-    folder
-        Where the results lie, ``<name>.json``. A result of other arguments is made anew.
+        The jobs; several with the same name are one job.
+    path
+        The result file, JSON lines, see `read_records`. A job whose arguments differ from the stored ones
+        runs again. Each result is appended as soon as its job is finished.
     title
-        What the progress is called.
+        Title of the progress.
     workers
-        Processes at a time; -1 for one a core.
+        Number of processes; -1: one per core.
     progress
         As for `Reporter`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = list({job.name: job for job in jobs}.values())
-    found = {job.name: _read(folder, job) for job in wanted}
-    todo = [job for job in wanted if found[job.name] is None]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    wanted = {job.name: job for job in jobs}
+    records = read_records(path)
+    found = {name: records[name]["result"] for name, job in wanted.items() if _is_done(records, job)}
+    missing = [job for name, job in wanted.items() if name not in found]
     with Reporter(title, len(wanted), progress) as reporter:
-        reporter.skip(len(wanted) - len(todo))
+        reporter.skip(len(found))
         parallel = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="1*n_jobs")
-        for name, result in parallel(delayed(_do)(work, job, folder) for job in todo):
-            found[name] = result
-            reporter.advance(name)
-    return {name: result for name, result in found.items() if result is not None}
+        for record in parallel(delayed(_do)(work, job) for job in missing):
+            append_record(path, record)
+            found[record["name"]] = record["result"]
+            reporter.advance(record["name"])
+    return {name: found[name] for name in wanted}
 
 
-def _do(work: Callable[..., Result], job: Job, folder: Path) -> tuple[str, Result]:
+def _do(work: Callable[..., Result], job: Job) -> dict[str, Any]:
+    """Run a job; return the record to store."""
     start = perf_counter()
     result = work(**job.arguments)
-    told = {
+    return {
         "name": job.name,
         "arguments": job.arguments,
         "result": result,
         "seconds": round(perf_counter() - start, 2),
         "versions": {"python": python_version()}
-        | {one: version(one) for one in ("stopwise", "torch", "numpy")},
+        | {package: version(package) for package in ("stopwise", "torch", "numpy")},
     }
-    with written_aside(folder / f"{job.name}.json") as [aside]:
-        aside.write_text(json.dumps(told, allow_nan=False) + "\n")
-    return job.name, result
 
 
-def _read(folder: Path, job: Job) -> Result | None:
-    """Return the stored result of a job; None if there is none, it is damaged, or of other arguments."""
-    try:
-        told = json.loads((folder / f"{job.name}.json").read_text())
-        same = told["arguments"] == json.loads(json.dumps(job.arguments))
-        return told["result"] if same else None
-    except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError):
-        return None
+def _is_done(records: Mapping[str, dict[str, Any]], job: Job) -> bool:
+    """Return whether there is a stored result of the same arguments."""
+    record = records.get(job.name, {})
+    return "result" in record and record.get("arguments") == json.loads(json.dumps(job.arguments))

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stopwise.atomic import written_aside
+from stopwise.atomic import atomic_write
 
 
 def write_table(path: Path, table: Mapping[str, Any], *, keep: bool = False) -> None:
-    """Write a table; `keep` what stood there under names it does not have.
+    """Write a table; with `keep`, entries of an existing file that `table` lacks are kept.
 
     Examples
     --------
@@ -22,6 +22,6 @@ def write_table(path: Path, table: Mapping[str, Any], *, keep: bool = False) -> 
     >>> json.loads(path.read_text())
     {'a2': 1, 'a1': 3}
     """
-    before = json.loads(path.read_text()) if keep and path.exists() else {}
-    with written_aside(path) as [aside]:
-        aside.write_text(json.dumps(before | dict(table), indent=1) + "\n")
+    existing = json.loads(path.read_text()) if keep and path.exists() else {}
+    with atomic_write(path) as [temporary]:
+        temporary.write_text(json.dumps(existing | dict(table), indent=1) + "\n")
