@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -16,23 +16,34 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stopwise import models, rules
 from stopwise.data.examples import Examples
 from stopwise.data.fingerprints import Fingerprints
-from stopwise.data.inputs import InputReader, Inputs
-from stopwise.data.labels import check_labels, check_prior_setting, class_shares, known_indices, learn_classes
+from stopwise.data.inputs import InputReader, Inputs, InputStep
+from stopwise.data.labels import (
+    by_index,
+    check_labels,
+    check_prior_setting,
+    class_shares,
+    known_indices,
+    learn_classes,
+)
 from stopwise.data.series import SeriesSet
 from stopwise.decision import Decisions
 from stopwise.models import Model
 from stopwise.models.registry import rebuild
+from stopwise.models.step import Step
 from stopwise.persistence.description import describe, parameters, restore
 from stopwise.persistence.digests import digest_tensors
 from stopwise.persistence.folder import ModelFolderError, load_model, save_model
 from stopwise.rules import SPRT, Calibrated, Rule
 from stopwise.streaming.engine import Engine
-from stopwise.streaming.scoring import scored
+from stopwise.streaming.scoring import all_scores, scored
 from stopwise.streaming.stream import Stream
 from stopwise.streaming.streams import Streams
-from stopwise.validation import check_integer, inside
+from stopwise.validation import check_integer
 
-DEFAULT_RULE = {"error_rate": 0.05}
+
+def default_rule() -> Rule:
+    """Return the stopping rule of a classifier that is given none."""
+    return SPRT(error_rate=0.05)
 
 
 class EarlyClassifier(ClassifierMixin, BaseEstimator):
@@ -89,6 +100,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     >>> bool((d.labels == y_new).mean() > 0.9), bool(d.times.mean() < 10)
     (True, True)
     """
+
+    _shared: tuple[InputStep, Step, bytes] | None = None  # what streams share, made on first use
 
     def __init__(
         self,
@@ -172,7 +185,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             held = self._checked_series(validation_data[0])
             known = known_indices("`validation_data`: y", validation_data[1], len(held), self.classes_)
             seen, validation = [series, held], self._examples(held, known)
-        self.rule_ = SPRT(**DEFAULT_RULE) if self.rule is None else self.rule
+        self.rule_ = default_rule() if self.rule is None else self.rule
         self.model_ = models.make(self.model)
         self.model_.fit(
             self._examples(series, indices, groups),
@@ -182,8 +195,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             checkpoint=None if checkpoint is None else Path(checkpoint),
             on_epoch=None if on_epoch is None else partial(on_epoch, self),
         )
-        self._seen = Fingerprints.of(seen, self.random_state)
-        self.__dict__.pop("_shared", None)
+        self._seen, self._shared = Fingerprints.of(seen, self.random_state), None
         return self
 
     def scores(self, X: Any) -> np.ndarray:
@@ -191,12 +203,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
         The log-likelihood ratio of classes k and l is scores[..., k] − scores[..., l].
         """
-        series = self._checked_series(X)
-        result = np.full((len(series), series.steps, len(self.classes_)), np.nan, dtype=np.float32)
-        for rows, scores, lengths in self._scored(series):
-            own = inside(lengths, scores.shape[1])[..., None]
-            result[rows[0] : rows[-1] + 1, : scores.shape[1]] = np.where(own, scores, np.nan)
-        return result
+        return all_scores(self.model_, self.inputs_, self._checked_series(X), len(self.classes_))
 
     def llr(self, X: Any) -> np.ndarray:
         """Return the log-likelihood ratios (n, T, K, K): [..., k, l] of class k against class l."""
@@ -209,14 +216,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     def decide(self, X: Any) -> Decisions:
         """Decide on every series by the stopping rule: labels, times, forced, scores at those times."""
-        series = self._checked_series(X)
-        rule = self.rule_.with_prior(self.prior_)
-        parts = [rule.decide(scores, lengths) for _, scores, lengths in self._scored(series)]
-        joined = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("labels", "times", "forced", "scores", "lengths")
-        }
-        return Decisions(**joined | {"labels": self.classes_[joined["labels"]]})
+        series, rule = self._checked_series(X), self.rule_.with_prior(self.prior_)
+        batches = scored(self.model_, self.inputs_, series)
+        return Decisions.join([rule.decide(scores, ends) for _, scores, ends in batches], self.classes_)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the labels (n,) decided for."""
@@ -268,16 +270,12 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         0.95
         """
         series, indices = self._fresh_series(X, y)
-        targets = {"error_rate": error_rate, "accuracy_gap": accuracy_gap}
-        for name, rate in targets.items():
-            if isinstance(rate, Mapping):
-                places = known_indices(f"`{name}`", list(rate), len(rate), self.classes_)
-                targets[name] = dict(zip(places.tolist(), rate.values()))
         self.rule_ = rules.calibrate(
             self.scores(series),
             indices,
             series.lengths,
-            **targets,
+            error_rate=by_index("`error_rate`", error_rate, self.classes_),
+            accuracy_gap=by_index("`accuracy_gap`", accuracy_gap, self.classes_),
             confidence=confidence,
             per_class=per_class,
             conditional=conditional,
@@ -352,21 +350,6 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         save_model(path, self.model_.tensors(), describe(self))
 
-    @classmethod
-    def load(cls, path: str | Path, *, model: Model | None = None, rule: type[Rule] | None = None) -> Self:
-        """Read a classifier that `save` wrote; see `stopwise.load`."""
-        tensors, about = load_model(path)
-        try:
-            fitted = rebuild(about["model"], tensors, model)
-            clf = cls(models.make(fitted), **parameters(about, rule))
-            clf.model_ = fitted
-            restore(clf, about, rule)
-        except ModelFolderError as error:
-            raise ModelFolderError(f"{path}: {error}") from None
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise ModelFolderError(f"{path} does not describe a stopwise model: {error}") from error
-        return clf
-
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of the model and the rule by model__name and rule__name.
 
@@ -375,7 +358,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.model, str) and any(name.startswith("model__") for name in params):
             self.model = models.make(self.model)
         if self.rule is None and any(name.startswith("rule__") for name in params):
-            self.rule = SPRT(**DEFAULT_RULE)
+            self.rule = default_rule()
         return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Tags:
@@ -386,14 +369,14 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again on demand."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_shared"}
+        return super().__getstate__() | {"_shared": None}
 
     def _engine(self) -> Engine:
         """Return what streams share. Weights are read and hashed once; the rule is that of the moment."""
         check_is_fitted(self)
-        if "_shared" not in self.__dict__:
-            digest = digest_tensors(self.model_.tensors(), repr((self.inputs_.to_dict(), self.classes_)))
-            self._shared = (self.inputs_.step(), self.model_.step(), bytes.fromhex(digest)[:16])
+        if self._shared is None:
+            text = digest_tensors(self.model_.tensors(), repr((self.inputs_.to_dict(), self.classes_)))
+            self._shared = (self.inputs_.step(), self.model_.step(), bytes.fromhex(text)[:16])
         inputs, step, digest = self._shared
         return Engine(inputs, step, self.rule_.with_prior(self.prior_), self.classes_, digest)
 
@@ -420,27 +403,16 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked_series(self, X: Any) -> SeriesSet:
         """Return series to score, if they have the channels of the training series."""
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "inputs_")
         series = self._series(X, fitting=False)
-        if series.channels != self.n_channels_:
-            raise ValueError(
-                f"`X` must have {self.n_channels_} channel(s), as in training; got {series.channels} "
-                f"(shape {series.shape}: series, steps, channels)."
-            )
+        self.inputs_.check_channels(series)
         return series
 
     def _fresh_series(self, X: Any, y: Any) -> tuple[SeriesSet, np.ndarray]:
         """Return series and class indices; refuse series that the model has seen."""
-        check_is_fitted(self)
         series = self._checked_series(X)
         indices = known_indices("`y`", y, len(series), self.classes_)
-        seen = self._seen.matches(series)
-        if len(seen):
-            raise ValueError(
-                f"`X` must be series the model has not seen; {len(seen)} of {len(series)} were given to fit "
-                f"(series {', '.join(map(str, seen[:3]))}{', …' if len(seen) > 3 else ''}), where errors are "
-                "rarer than on new ones. Split the data before fit."
-            )
+        self._seen.refuse_seen(series)
         return series, indices
 
     def _rule_data(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -465,10 +437,6 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             owners,
         )
 
-    def _scored(self, series: SeriesSet) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        check_is_fitted(self)
-        return scored(self.model_, self.inputs_, series)
-
 
 def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | None = None) -> EarlyClassifier:
     """Read a classifier saved with `EarlyClassifier.save`.
@@ -483,4 +451,14 @@ def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | Non
     rule
         The class of the stopping rule, if it is one of your own.
     """
-    return EarlyClassifier.load(path, model=model, rule=rule)
+    tensors, about = load_model(path)
+    try:
+        fitted = rebuild(about["model"], tensors, model)
+        clf = EarlyClassifier(models.make(fitted), **parameters(about, rule))
+        clf.model_ = fitted
+        restore(clf, about, rule)
+    except ModelFolderError as error:
+        raise ModelFolderError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ModelFolderError(f"{path} does not describe a stopwise model: {error}") from error
+    return clf

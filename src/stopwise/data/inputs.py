@@ -106,6 +106,14 @@ class Inputs:
         """C, the numbers a model sees of a sample."""
         return self.channels * (2 if self.mask else 1)
 
+    def check_channels(self, series: SeriesSet) -> None:
+        """Raise an error if series have other channels than those learned from."""
+        if series.channels != self.channels:
+            raise ValueError(
+                f"`X` must have {self.channels} channel(s), as in training; got {series.channels} "
+                f"(shape {series.shape}: series, steps, channels)."
+            )
+
     def read(self, series: SeriesSet, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return x (B, T, C) as a model sees it, zero past each series' end, and lengths (B,), of rows (B,).
 
