@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import stopwise as sw
+from helpers import early
 from stopwise import checks, rules
-from stopwise.models.networks import modules as nets
+from stopwise.models.networks import modules
 
 PROMISE = rules.Guarantee("error_rate", 0.05, 0.95, 100, observed=0.01, mean_time=3.5, mean_length=12)
 
@@ -40,23 +41,20 @@ RULES = [
 ]
 
 
-def small(**params):
-    settings = {"model_params": {"hidden": 4}} if params.get("model") != "tandemformer" else {}
-    return sw.EarlyClassifier(max_epochs=2, batch_size=16, **settings | params)
+def small(model="accumulator", **params):
+    sizes = {"hidden": 4} if model in ("accumulator", "b2bsqrt", "tanh") else {}
+    return early(model, max_epochs=2, batch_size=16, **sizes | params)
 
 
-def own_integrator(features, classes, order):
-    return nets.LSTMIntegrator(features, classes, order, hidden=4)
-
-
+OWN = sw.models.Network(modules.LSTMModule, order=1, params={"hidden": 4})
 ESTIMATORS = [
-    *[small(model=model, order=order) for model in nets.MODELS for order in (None, 0, 2)],
-    *[small(model=model, missing="mask", order=1) for model in nets.MODELS],
-    small(model="b2bsqrt", formula="oblivion", order=2),
-    small(model="lstm", loss="lllr", llre_ratio=0.5, order=2),
-    small(model="accumulator", llre_ratio=0.5, order=2, dropout=0.2),
-    small(model="tandemformer", model_params={"pooling": "one-token", "positions": "learned"}, order=2),
-    small(model=own_integrator, model_params=None, order=1),
+    *[small(model, order=order) for model in sw.models.MODELS for order in (None, 0, 2)],
+    *[small(model, missing="mask", order=1) for model in sw.models.MODELS],
+    small("b2bsqrt", formula="oblivion", order=2),
+    small("tanh", loss="lllr", llre_ratio=0.5, order=2),
+    small("accumulator", llre_ratio=0.5, order=2, dropout=0.2),
+    small("tandemformer", pooling="one-token", positions="learned", order=2),
+    small(OWN),
 ]
 
 
@@ -82,7 +80,7 @@ def test_every_exported_rule_and_model_is_checked():
     classes = {name: getattr(rules, name) for name in rules.__all__ if inspect.isclass(getattr(rules, name))}
     exported = {name for name, one in classes.items() if issubclass(one, rules.Rule) and name != "Rule"}
     assert exported == {type(rule).__name__ for rule in RULES}
-    assert set(nets.MODELS) <= {estimator.model for estimator in ESTIMATORS}
+    assert set(sw.models.MODELS) <= {estimator.model.name for estimator in ESTIMATORS}
 
 
 class Peeking(sw.rules.Rule):
@@ -112,19 +110,23 @@ def test_checks_catch_broken_rules(rule, check):
         check(rule)
 
 
-class Clairvoyant(nets.LSTMIntegrator):
+class Clairvoyant(modules.LSTMModule):
     """Breaks the promise: it looks into the future."""
-
-    def __init__(self, features, classes, order):
-        super().__init__(features, classes, order, hidden=4)
 
     def evidence(self, x, multiplets):
         return super().evidence(x + x.mean(1, keepdim=True), multiplets)
 
 
+class Seeing(sw.models.Network):
+    """Skips the check before training."""
+
+    def _preflight(self, task):
+        pass
+
+
 def test_checks_catch_a_network_that_sees_the_future():
     with pytest.raises(AssertionError, match="changed future"):
-        checks.check_prefix_causality(small(model=Clairvoyant, model_params=None))
+        checks.check_prefix_causality(small(Seeing(Clairvoyant, order=1, params={"hidden": 4})))
 
 
 def test_what_cannot_be_checked_is_refused():
