@@ -80,7 +80,7 @@ def test_a_large_offset_costs_no_precision_in_the_graph(tmp_path):
     clf = early(order=0, max_epochs=1, rule=sw.SPRT(3.0)).fit(far, y)
     export_onnx(clf, tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
-    state = {name: value for name, value in clf.stream()._state.items()}
+    state = dict(clf.stream()._state)
     names = [output.name.removeprefix("next_") for output in session.get_outputs()]
     state = dict(zip(names, session.run(None, {"x": far[:1, 0]} | state)))
     np.testing.assert_allclose(state["scores"], clf.scores(far[:1])[:, 0], rtol=1e-4, atol=1e-5)
