@@ -55,21 +55,19 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     model
-        "accumulator", "b2bsqrt" (B2Bsqrt-TANDEM), "tandemformer", "tanh" (the paper's baselines), each with
-        its defaults; or a model such as `stopwise.models.Accumulator(order=2)`.
+        A model of `stopwise.models`, or its name for the defaults: "accumulator", "b2bsqrt", "tandemformer"
+        or "tanh".
     rule
         The stopping rule; None: `SPRT(error_rate=0.05)`.
     prior
-        How often the classes occur where the classifier is used: "empirical", as in training; "uniform"; or
-        {label: share}. Forced decisions, probabilities and rules that weigh classes use it. `SPRT` accepts
-        by log-likelihood ratios alone, because its promise is per class.
+        How often classes occur where the classifier is used: "empirical" (as in training), "uniform" or
+        {label: share}. Used by forced decisions, probabilities and rules that weigh classes, not by `SPRT`.
     standardize
-        True: shift and scale each channel by its mean and deviation over the training series. "together":
-        scale all channels by one deviation, so that small ones stay small; right for principal components
-        and others whose size says how much they matter. False: take the samples as they are.
+        True: center and scale each channel. "together": scale all channels alike, so that small ones stay
+        small, as principal components should. False: take samples as they are.
     missing
         "error": NaN is an error. "mask": NaN means not observed; the last observed value is held, and a
-        further channel for each says what was observed.
+        further channel says what was observed.
     progress
         True: a bar on a terminal, lines elsewhere. False: nothing. "auto": a bar on a terminal only.
     random_state
@@ -126,12 +124,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     def from_settings(cls, settings: Mapping[str, Any], **params: Any) -> Self:
         """Return a classifier from flat settings, as `stopwise tune` and experiments store them.
 
-        Parameters
-        ----------
-        settings
-            "model", a name; parameters of the classifier; and options of the model, nested ones with a dot.
-        params
-            Further parameters of the classifier.
+        `settings` hold the name of the model, parameters of the classifier, and options of the model, nested
+        ones with a dot; `params` are further parameters of the classifier.
 
         Examples
         --------
@@ -164,13 +158,11 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         groups
             (n,) who or which recording each series comes from: validation parts never split a group.
         validation_data
-            (X, y) for a model that chooses settings on validation series, in place of a share of X.
+            (X, y) to choose settings on, in place of a share of X.
         checkpoint
-            A file that holds the training state after each epoch. If it exists, training resumes from it and
-            ends with the same weights as a run that was never interrupted.
+            File of the training state. If it exists, training resumes from it, to the same result.
         on_epoch
-            Called after each training epoch with this classifier, which can score as it is, and the record
-            of the epoch; to stop the training, raise.
+            Called after each training epoch with this classifier and the epoch's record; raise to stop.
         """
         self._check_parameters()
         series = self._series(X, fitting=True)
@@ -241,21 +233,19 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Set a stopping rule that keeps a promise: as early as can be shown on fresh series.
 
-        `rule_` then carries the promise: `print(clf.rule_.guarantee)`. It holds with probability `confidence`
-        over draws of the calibration series, however wrong the scores are, if new series come from the same
-        source and the model has not seen these. Series that were passed to `fit` are refused as far as they
-        are recognized.
+        `print(clf.rule_.guarantee)` says what is promised. It holds with probability `confidence` over draws
+        of the calibration series, however wrong the scores are, if new series come from the same source.
 
         Parameters
         ----------
         X, y
-            Calibration series and their labels; at least 59 for an error rate of 5 %, better some thousands.
+            Series that the model has not seen, and labels: at least 59 for an error rate of 5 %.
         error_rate
-            The share of new series that may be decided wrongly; or {label: share}, for each of these classes.
+            Share of new series that may be decided wrongly; or {label: share}, for each of these classes.
         accuracy_gap
-            Instead: the share that may be decided wrongly and would have been decided rightly at the end.
+            Instead: share that may be decided wrongly and would have been decided rightly at the end.
         confidence
-            The probability that the promise holds.
+            Probability that the promise holds.
         per_class
             True: the share holds for every class among its own series.
         conditional
@@ -300,18 +290,16 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X, y
-            Series that the model has not seen, and their labels. None: the held-out scores of the training
-            series, of models that cross-fit.
+            Series that the model has not seen, and labels. None: held-out scores of the training series, of
+            models that cross-fit.
         cost
-            Cost of a sample, where a wrong decision costs 1 or `loss`: the cheapest rule for the deadline
-            that the length of the series sets.
+            Cost of a sample, where a wrong decision costs `loss`: the cheapest rule for series of this length.
         mean_time
             Instead: the most samples to take on average.
         objective
             Instead: "harmonic_mean", of accuracy and 1 − earliness.
         loss
-            With `cost`: one number, a (K, K) table by true and decided class, or {(true label, decided
-            label): loss}.
+            With `cost`: one number (1), a (K, K) table, or {(true label, decided label): loss}.
 
         Examples
         --------
@@ -445,11 +433,8 @@ def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | Non
     ----------
     path
         The model folder.
-    model
-        The unfitted model, if it is one of your own, such as `Network(MyModule)`: code is never read from
-        the folder.
-    rule
-        The class of the stopping rule, if it is one of your own.
+    model, rule
+        The unfitted model and the class of the rule, if they are your own: code is never read from a file.
     """
     tensors, about = load_model(path)
     try:
