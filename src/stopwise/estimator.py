@@ -17,14 +17,7 @@ from stopwise import models, rules
 from stopwise.data.examples import Examples
 from stopwise.data.fingerprints import Fingerprints
 from stopwise.data.inputs import InputReader, Inputs, InputStep
-from stopwise.data.labels import (
-    by_index,
-    check_labels,
-    check_prior_setting,
-    class_shares,
-    known_indices,
-    learn_classes,
-)
+from stopwise.data.labels import by_index, check_labels, class_shares, known_indices, learn_classes
 from stopwise.data.series import SeriesSet
 from stopwise.decision import Decisions
 from stopwise.models import Model
@@ -33,17 +26,12 @@ from stopwise.models.step import Step
 from stopwise.persistence.description import describe, parameters, restore
 from stopwise.persistence.digests import digest_tensors
 from stopwise.persistence.folder import ModelFolderError, load_model, save_model
-from stopwise.rules import SPRT, Calibrated, Rule
+from stopwise.rules import Rule
 from stopwise.streaming.engine import Engine
 from stopwise.streaming.scoring import all_scores, scored
 from stopwise.streaming.stream import Stream
 from stopwise.streaming.streams import Streams
 from stopwise.validation import check_integer
-
-
-def default_rule() -> Rule:
-    """Return the stopping rule of a classifier that is given none."""
-    return SPRT(error_rate=0.05)
 
 
 class EarlyClassifier(ClassifierMixin, BaseEstimator):
@@ -75,18 +63,14 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_
-        (K,) the labels.
+    classes_, prior_
+        (K,) the labels, and how often each class occurs.
     model_
         The fitted model; `model_.report_` says what fitting did.
     rule_
         The stopping rule in use. A fitted classifier takes another by `clf.rule_ = rule`.
-    prior_
-        (K,) how often each class occurs.
-    inputs_
-        What the model sees of a sample.
-    n_steps_, n_channels_
-        Steps of the longest training series, and channels of a sample.
+    inputs_, n_steps_, n_channels_
+        What the model sees of a sample; steps of the longest training series; channels of a sample.
 
     Examples
     --------
@@ -164,7 +148,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         on_epoch
             Called after each training epoch with this classifier and the epoch's record; raise to stop.
         """
-        self._check_parameters()
+        rules.check_unfitted(self.rule)
+        check_integer("random_state", self.random_state, 0)
         series = self._series(X, fitting=True)
         self.classes_, indices = learn_classes(y, len(series))
         self.prior_ = class_shares(self.prior, self.classes_, indices)
@@ -177,7 +162,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             held = self._checked_series(validation_data[0])
             known = known_indices("`validation_data`: y", validation_data[1], len(held), self.classes_)
             seen, validation = [series, held], self._examples(held, known)
-        self.rule_ = default_rule() if self.rule is None else self.rule
+        self.rule_ = rules.default_rule() if self.rule is None else self.rule
         self.model_ = models.make(self.model)
         self.model_.fit(
             self._examples(series, indices, groups),
@@ -293,7 +278,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             Series that the model has not seen, and labels. None: held-out scores of the training series, of
             models that cross-fit.
         cost
-            Cost of a sample, where a wrong decision costs `loss`: the cheapest rule for series of this length.
+            Cost of a sample, where a wrong decision costs `loss`: the cheapest rule for this length.
         mean_time
             Instead: the most samples to take on average.
         objective
@@ -309,11 +294,17 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(clf.fit_rule(X[400:], y[400:], mean_time=3).decide(X).times.mean() < 3.5)
         True
         """
-        scores, indices, lengths = self._rule_data(X, y)
+        check_is_fitted(self)
+        if X is None and y is None:
+            raise ValueError(
+                f"`X` and `y` are needed: {type(self.model_).__name__} keeps no held-out scores of its "
+                "training series. Pass series that it has not seen."
+            )
+        series, indices = self._fresh_series(X, y)
         self.rule_ = rules.fit_rule(
-            scores,
+            self.scores(series),
             indices,
-            lengths,
+            series.lengths,
             cost=cost,
             mean_time=mean_time,
             objective=objective,
@@ -346,7 +337,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.model, str) and any(name.startswith("model__") for name in params):
             self.model = models.make(self.model)
         if self.rule is None and any(name.startswith("rule__") for name in params):
-            self.rule = default_rule()
+            self.rule = rules.default_rule()
         return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Tags:
@@ -367,19 +358,6 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             self._shared = (self.inputs_.step(), self.model_.step(), bytes.fromhex(text)[:16])
         inputs, step, digest = self._shared
         return Engine(inputs, step, self.rule_.with_prior(self.prior_), self.classes_, digest)
-
-    def _check_parameters(self) -> None:
-        check_prior_setting(self.prior)
-        check_integer("random_state", self.random_state, 0)
-        if self.rule is not None and not isinstance(self.rule, Rule):
-            raise TypeError(
-                f"`rule` must be a stopping rule such as SPRT(error_rate=0.05); got {self.rule!r}."
-            )
-        if isinstance(self.rule, Calibrated):
-            raise ValueError(
-                "`rule` carries a guarantee, which holds for the model it was calibrated with, not for the "
-                "one trained here. Pass rule.without_guarantee(), and call calibrate() after fit()."
-            )
 
     def _series(self, X: Any, *, fitting: bool) -> SeriesSet:
         if not isinstance(X, list | tuple | SeriesSet):
@@ -402,17 +380,6 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         indices = known_indices("`y`", y, len(series), self.classes_)
         self._seen.refuse_seen(series)
         return series, indices
-
-    def _rule_data(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return scores, class indices and lengths that a rule is fitted on."""
-        if X is not None or y is not None:
-            series, indices = self._fresh_series(X, y)
-            return self.scores(series), indices, series.lengths
-        check_is_fitted(self)
-        raise ValueError(
-            f"`X` and `y` are needed: {type(self.model_).__name__} keeps no held-out scores of its training "
-            "series. Pass series that it has not seen."
-        )
 
     def _examples(self, series: SeriesSet, indices: np.ndarray, groups: Any = None) -> Examples:
         owners = None if groups is None else check_labels("`groups`", groups, len(series))
