@@ -37,8 +37,9 @@ def check_real(
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a number; got {value!r} ({type(value).__name__}).")
     value = float(value)
-    inside = (value > low if open_low else value >= low) and (value < high if open_high else value <= high)
-    if not inside:
+    above = value > low if open_low else value >= low
+    below = value < high if open_high else value <= high
+    if not (above and below):
         left, right = "(" if open_low else "[", ")" if open_high else "]"
         raise ValueError(f"`{name}` must be in {left}{low:g}, {high:g}{right}; got {value:g}.")
     return value
@@ -77,8 +78,7 @@ def check_scores(scores: Any, lengths: Any = None, *, name: str = "scores") -> t
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum(dtype=np.float64)
     if not np.isfinite(total):
-        inside = np.arange(steps) < lengths[:, None]
-        if not np.isfinite(array[inside]).all():
+        if not np.isfinite(array[inside(lengths, steps)]).all():
             raise ValueError(
                 f"`{name}` must be finite inside every series; it contains NaN or infinity. "
                 "If the series are of unequal length and padded, pass `lengths`."
@@ -101,6 +101,11 @@ def check_lengths(lengths: Any, n: int, steps: int) -> np.ndarray:
             f"to {array.max()}."
         )
     return array.astype(np.int64, copy=False)
+
+
+def inside(lengths: np.ndarray, steps: int) -> np.ndarray:
+    """Return the mask (n, T) of the steps that lie inside each series, for lengths (n,) and T steps."""
+    return np.arange(steps) < lengths[:, None]
 
 
 def check_class_indices(y: Any, n: int, classes: int) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stopwise.metrics.sat import leads_and_errors
+from stopwise.metrics.records import leads_and_errors
 from stopwise.validation import check_class_indices, check_scores
 
 # Wait for the end first; then by steps of 2 % from a million nats to a millionth; then the first sample.
