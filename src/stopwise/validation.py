@@ -77,12 +77,11 @@ def check_scores(scores: Any, lengths: Any = None, *, name: str = "scores") -> t
     # A sum is finite only if all its terms are, up to overflow: a cheap first look before the exact one.
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum(dtype=np.float64)
-    if not np.isfinite(total):
-        if not np.isfinite(array[inside(lengths, steps)]).all():
-            raise ValueError(
-                f"`{name}` must be finite inside every series; it contains NaN or infinity. "
-                "If the series are of unequal length and padded, pass `lengths`."
-            )
+    if not np.isfinite(total) and not np.isfinite(array[inside(lengths, steps)]).all():
+        raise ValueError(
+            f"`{name}` must be finite inside every series; it contains NaN or infinity. "
+            "If the series are of unequal length and padded, pass `lengths`."
+        )
     return array, lengths
 
 

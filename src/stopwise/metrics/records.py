@@ -1,4 +1,4 @@
-"""Where the lead of the best class reaches a new high: all that the test with one common threshold depends on.
+"""Where the lead of the best class reaches a new high, which is all that one common threshold depends on.
 
 With one common threshold a, a series stops at the first step where the lead of its best class reaches a.
 Its hitting time therefore changes only where a passes a record of the lead, so sorting the records of all
