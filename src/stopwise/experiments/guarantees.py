@@ -73,7 +73,7 @@ def run(model: str, train: int, pool: int, size: int, draws: int) -> dict[str, A
     scores = clf.scores(np.repeat(X, times, axis=1))
     textbook = [SPRT(error_rate=level).decide(scores) for level in LEVELS]
     trials, all_one = Trials.of(scores, y), np.zeros_like(y)
-    error = totals_by_candidate(trials, trials.wrong, all_one, 1)[0] / pool  # (J,)
+    error = totals_by_candidate(trials, trials.errors(), all_one, 1)[0] / pool  # (J,)
     time = totals_by_candidate(trials, trials.times(), all_one, 1)[0] / pool
     chosen = np.empty((draws, len(LEVELS)), dtype=int)
     place = {a: j for j, a in enumerate(CANDIDATES)}
