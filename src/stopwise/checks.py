@@ -133,7 +133,7 @@ def check_save_and_pickle_round_trip(estimator: EarlyClassifier) -> None:
     clf, X, _ = _fitted(estimator)
     with tempfile.TemporaryDirectory() as folder:
         clf.save(folder)
-        loaded = load(folder, model=clf.model if clf.model_.name is None else None)
+        loaded = load(folder, model=None if clf.model_.name else clone(clf.model_))
     for other in (loaded, pickle.loads(pickle.dumps(clf))):
         assert np.array_equal(other.scores(X), clf.scores(X))
         check_same_decisions(other.decide(X), clf.decide(X))

@@ -27,6 +27,7 @@ from stopwise.persistence.description import describe, parameters, restore
 from stopwise.persistence.digests import digest_tensors
 from stopwise.persistence.folder import ModelFolderError, load_model, save_model
 from stopwise.rules import Rule
+from stopwise.rules.defaults import check_unfitted, default_rule
 from stopwise.streaming.engine import Engine
 from stopwise.streaming.scoring import all_scores, scored
 from stopwise.streaming.stream import Stream
@@ -148,7 +149,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         on_epoch
             Called after each training epoch with this classifier and the epoch's record; raise to stop.
         """
-        rules.check_unfitted(self.rule)
+        check_unfitted(self.rule)
         check_integer("random_state", self.random_state, 0)
         series = self._series(X, fitting=True)
         self.classes_, indices = learn_classes(y, len(series))
@@ -162,7 +163,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             held = self._checked_series(validation_data[0])
             known = known_indices("`validation_data`: y", validation_data[1], len(held), self.classes_)
             seen, validation = [series, held], self._examples(held, known)
-        self.rule_ = rules.default_rule() if self.rule is None else self.rule
+        self.rule_ = default_rule() if self.rule is None else self.rule
         self.model_ = models.make(self.model)
         self.model_.fit(
             self._examples(series, indices, groups),
@@ -337,7 +338,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.model, str) and any(name.startswith("model__") for name in params):
             self.model = models.make(self.model)
         if self.rule is None and any(name.startswith("rule__") for name in params):
-            self.rule = rules.default_rule()
+            self.rule = default_rule()
         return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Tags:

@@ -65,7 +65,7 @@ def test_evaluate_sets_promise_and_observation_side_by_side(run, folder, options
     printed = json.loads(run("evaluate", folder / "other", folder / "test.npz", "--json"))
     clf, test = sw.load(folder / "other"), sw.datasets.read(folder / "test.npz")
     expected = sw.rules.observed_rate(
-        clf.rule_.with_prior(clf.prior_), clf.scores(test.X), np.searchsorted(clf.classes_, test.y), least=100
+        clf.rule_.with_prior(clf.prior_), clf.scores(test.X), np.searchsorted(clf.classes_, test.y), min_series=100
     )
     assert np.allclose(printed["observed"], expected)
     assert printed["guarantee"]["words"] == str(clf.rule_.guarantee)

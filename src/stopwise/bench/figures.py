@@ -192,7 +192,7 @@ def _ours(model: str, shape: Shape, params: dict[str, Any] | None = None) -> Wor
     torch.manual_seed(0)
     order = None if shape.order == shape.steps - 1 else shape.order
     network = models.make(model, params or {"hidden": shape.hidden})
-    net = network.build(shape.channels, shape.classes, order, shape.steps)  # type: ignore[attr-defined]
+    net = network.build(shape.channels, shape.classes, order, shape.steps)
     return _training_step(net, lambda x: net(x).scores, shape)
 
 

@@ -49,7 +49,7 @@ def evaluate(
     ]
     promise: dict[str, Any] = {}
     if isinstance(clf.rule_, Calibrated):
-        seen = observed_rate(rules[0], scores, y, lengths, least=FEW)
+        seen = observed_rate(clf.rule_.with_prior(clf.prior_), scores, y, lengths, min_series=FEW)
         promise = {
             "guarantee": clf.rule_.guarantee.to_dict() | {"words": str(clf.rule_.guarantee)},
             "observed": seen,
