@@ -181,7 +181,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
         The log-likelihood ratio of classes k and l is scores[..., k] − scores[..., l].
         """
-        return all_scores(self.model_, self.inputs_, self._checked_series(X), len(self.classes_))
+        series = self._checked_series(X)
+        return all_scores(self.model_, self.inputs_, series, len(self.classes_))
 
     def llr(self, X: Any) -> np.ndarray:
         """Return the log-likelihood ratios (n, T, K, K): [..., k, l] of class k against class l."""
