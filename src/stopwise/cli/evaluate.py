@@ -88,7 +88,7 @@ def _name(rule: Rule) -> str:
 
 def _observed(guarantee: Guarantee, seen: Any) -> str:
     """Return what was observed of that which a guarantee speaks of."""
-    wrong = "decided wrongly" + (", rightly at the end" if guarantee.target == "accuracy_gap" else "")
+    wrong = "decided wrongly" + (", correctly at the end" if guarantee.target == "accuracy_gap" else "")
     if guarantee.conditional:
         return f"{seen:.2%} {wrong}, at the worst step by which {FEW} series were decided."
     if not isinstance(guarantee.level, tuple):
