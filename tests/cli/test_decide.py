@@ -118,7 +118,7 @@ def test_states_let_a_restart_go_on(folder, clf, X, tmp_path):
     first, _ = talk(folder, "".join(text[:15]), "--state", tmp_path)
     rest, err = talk(folder, "".join(text[15:]) + ENDS, "--state", tmp_path)
     check(first + rest, clf, X)
-    assert "going on with 6 streams as they were after sample 15" in err
+    assert "resuming 6 streams as they were after sample 15" in err
 
 
 def test_a_killed_run_loses_only_what_came_after_the_last_save(folder, clf, X, tmp_path):

@@ -91,7 +91,7 @@ def s_tandemformer_step() -> Figure:
 
 
 def sat_time() -> Figure:
-    """Exact SAT curve against deciding anew at each of 1000 thresholds."""
+    """Exact SAT curve against deciding at each of 1000 thresholds."""
     scores, y = _scores()
     thresholds = np.quantile(np.abs(scores[:, -1, 0]), np.linspace(0, 1, 1000))
     # Ten of the thousand are timed: all of them take ten minutes.
