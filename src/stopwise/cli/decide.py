@@ -32,7 +32,8 @@ def decide(
     ] = None,
     save_every: Annotated[int, typer.Option(help="Samples between two saves of the states.")] = 1000,
     max_streams: Annotated[
-        int, typer.Option(help="Most streams at a time; the least recently updated one is dropped with a warning.")
+        int,
+        typer.Option(help="Most streams at a time; the least recently updated is dropped with a warning."),
     ] = 100_000,
     strict: Annotated[bool, typer.Option(help="Stop at the first line that cannot be used.")] = False,
 ) -> None:

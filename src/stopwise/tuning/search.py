@@ -66,7 +66,8 @@ def tune(
     validation_fraction
         The share held out.
     trials
-        Total number of finished trials of the study, including earlier ones and those of other processes. Processes that share a study end their last trials together, so there may be a few more.
+        Total number of finished trials of the study, including earlier ones and those of other processes.
+        Processes that share a study end their last trials together, so there may be a few more.
     timeout
         Seconds after which no further trial is started here.
     storage
