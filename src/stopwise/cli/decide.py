@@ -33,7 +33,7 @@ def decide(
     save_every: Annotated[int, typer.Option(help="Samples between two saves of the states.")] = 1000,
     max_streams: Annotated[
         int,
-        typer.Option(help="Most streams at a time; the least recently updated is dropped with a warning."),
+        typer.Option(help="Most streams at a time; the least recently updated is dropped, with a warning."),
     ] = 100_000,
     strict: Annotated[bool, typer.Option(help="Stop at the first line that cannot be used.")] = False,
 ) -> None:
