@@ -1,4 +1,4 @@
-"""The rules that every promise about rules is tested on."""
+"""The rules that the tests of all rules run on."""
 
 import numpy as np
 import pytest

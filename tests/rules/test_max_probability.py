@@ -16,9 +16,9 @@ def test_max_probability_is_the_posterior(probability, prior):
     posterior = weights / weights.sum(-1, keepdims=True)
     decisions = MaxProbability(probability, prior=prior).decide(scores)
     for row, label, time, forced in zip(posterior, decisions.labels, decisions.times, decisions.forced):
-        sure = [t for t in range(12) if row[t].max() >= probability]
-        assert forced == (not sure)
-        assert time == (sure[0] + 1 if sure else 12)
+        reached = [t for t in range(12) if row[t].max() >= probability]
+        assert forced == (not reached)
+        assert time == (reached[0] + 1 if reached else 12)
         assert label == row[time - 1].argmax()
 
 

@@ -116,7 +116,7 @@ def test_set_params_changes_the_rule_in_place():
         (SPRT(2.0), {"threshold": -1.0}, ValueError, r"`threshold` must be in \[0, inf\]; got -1"),
         (SPRT(2.0), {"threshold": 1.0, "error_rate": 0.1}, ValueError, "exactly one of .*; got both"),
         (SPRT(2.0), {"threshold": None}, ValueError, "exactly one of .*; got neither"),
-        (FixedTime(3), {"time": "late"}, TypeError, "`time` must be"),
+        (FixedTime(3), {"time": "late"}, TypeError, "`time` must be (a whole number|an integer)"),
         (Own(2.0), {"lead": -1.0}, ValueError, "`lead` must be >= 0"),
     ],
 )
@@ -249,7 +249,11 @@ def test_rules_with_arguments_that_are_not_json_still_compare():
             ValueError,
             "arguments of FixedTime: time; unknown: tme, missing: none",
         ),
-        (lambda: rules.from_dict({"rule": "FixedTime", "time": "inf"}), TypeError, "`time` must be a"),
+        (
+            lambda: rules.from_dict({"rule": "FixedTime", "time": "inf"}),
+            TypeError,
+            "`time` must be (a whole|an int)",
+        ),
         (lambda: SPRT.from_dict({"rule": "FixedTime", "time": 1}), ValueError, "with rule='SPRT'"),
     ],
 )

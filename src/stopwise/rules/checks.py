@@ -216,7 +216,7 @@ def _series(rule: Rule) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _stricter(rule: Rule) -> Rule | None:
-    """Return the same rule with a higher bar, or None where no single parameter sets it."""
+    """Return a stricter version of the rule, or None where no single parameter makes it stricter."""
     arguments = rule.get_params()
     higher: dict[str, Callable[[Any], Any]] = {
         "threshold": lambda a: 1.5 * a + 0.1,

@@ -43,8 +43,8 @@ def test_rates_equal_plain_loops(walks, threshold, target, prior):
 
 def test_the_highest_rate_over_steps_by_which_enough_series_are_decided(walks):
     scores, y, lengths = walks(n=200, seed=9)
-    promised = guarantee("accuracy_gap", conditional=True)
-    rule = Calibrated(np.linspace(3, 0, 9), promised, per_step=True).with_prior(PRIOR)
+    conditional = guarantee("accuracy_gap", conditional=True)
+    rule = Calibrated(np.linspace(3, 0, 9), conditional, per_step=True).with_prior(PRIOR)
     lost, times = slow_losses(rule, scores, y, lengths, "accuracy_gap")
     for least in (1, 30, 100):
         by_step = [lost[times <= t] for t in range(1, 10)]

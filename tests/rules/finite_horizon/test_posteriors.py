@@ -13,6 +13,6 @@ def test_calibration_finds_the_scale_and_the_shift_of_scores(world):
     bends, slopes, shift = fit_step(at, y, np.ones(len(y)), np.log([0.5, 0.5]))
     assert slopes[1:-1] == pytest.approx(1 / 3, abs=0.06)
     llr = np.linspace(-2, 2, 9)
-    off = np.stack([0 * llr, 3 * llr + 1.5], -1)
+    distorted = np.stack([0 * llr, 3 * llr + 1.5], -1)
     found = Calibration(bends[None], slopes[None], shift[None])
-    assert found.posterior(off, 0)[:, 1] == pytest.approx(1 / (1 + np.exp(-llr)), abs=0.03)
+    assert found.posterior(distorted, 0)[:, 1] == pytest.approx(1 / (1 + np.exp(-llr)), abs=0.03)

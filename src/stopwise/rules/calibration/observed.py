@@ -1,4 +1,4 @@
-"""The rate that a guarantee bounds, as it comes out on new series."""
+"""The rate that a guarantee bounds, observed on new series."""
 
 from __future__ import annotations
 
