@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup demo test test-slow test-spark lint types layers format check clean
+.PHONY: setup demo test test-slow test-spark coverage lint types layers format check clean
 
 setup: $(INSTALLED)
 
@@ -26,6 +26,10 @@ test-spark: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark]'
 	$(BIN)/python -m pytest -q -m spark tests/spark -W default
 
+# Branch coverage of the quick tests, least covered files first; fails below 92 %.
+coverage: setup
+	$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term
+
 lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -43,4 +47,4 @@ format: setup
 check: lint types layers test
 
 clean:
-	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage

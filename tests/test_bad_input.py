@@ -4,39 +4,33 @@ import numpy as np
 import pytest
 
 import stopwise as sw
+from helpers import early
 from stopwise.models.networks import modules
-from stopwise.persistence.folder import CheckpointError
+from stopwise.persistence.folder import ModelFolderError
 
 X, Y, _ = sw.datasets.gaussian(24, dim=2, length=6, seed=0)
 
 
-def fit(x=X, y=Y, **params):
-    return sw.EarlyClassifier(**{"max_epochs": 1, "model_params": {"hidden": 3}} | params).fit(x, y)
+def fit(x=X, y=Y, model="accumulator", **params):
+    small = {} if model == "tandemformer" else {"hidden": 3}
+    return early(model, **small | {"max_epochs": 1} | params).fit(x, y)
 
 
 WRONG_PARAMETERS = [
-    ({"model": "acumulator"}, ValueError, "Did you mean 'accumulator'"),
-    ({"model": 3}, TypeError, "`model` must be one of"),
-    ({"model": lambda f, k, n: "net", "model_params": None}, TypeError, "made a str"),
-    (
-        {"model_params": {"hiden": 3}},
-        ValueError,
-        "`model_params` must be one of.*got .hiden.*Did you mean .hidden.",
-    ),
     ({"order": 60}, ValueError, r"`order` must be in \[0, T−1\]; got order=60 for series of length T=6"),
     ({"order": -1}, ValueError, "`order` must be >= 0; got -1"),
-    ({"order": 1.5}, TypeError, "`order` must be a whole number; got 1.5"),
-    ({"order": True}, TypeError, "`order` must be a whole number; got True"),
-    ({"formula": "tandm"}, ValueError, "`formula` must be 'tandem' for model='accumulator'"),
-    ({"formula": "tandm", "model": "lstm"}, ValueError, "`formula` must be one of.*Did you mean 'tandem'"),
-    ({"formula": "oblivion"}, ValueError, "which adds increments"),
+    ({"order": 1.5}, TypeError, "`order` must be an integer; got 1.5"),
+    ({"order": True}, TypeError, "`order` must be an integer; got True"),
+    ({"order": "all"}, ValueError, "`order` must be an integer, None or 'auto'; got 'all'"),
+    ({"formula": "tandm", "model": "tanh"}, ValueError, "`formula` must be one of.*Did you mean 'tandem'"),
     ({"loss": "lsell"}, ValueError, "`loss` must be one of 'lsel', 'lllr'; got 'lsell'"),
     ({"llre_ratio": 1.2}, ValueError, r"`llre_ratio` must be in \[0, 1\]; got 1.2"),
+    ({"polish": "yes"}, TypeError, "`polish` must be True or False; got 'yes'"),
     ({"rule": 0.05}, TypeError, "`rule` must be a stopping rule such as SPRT"),
     ({"rule": "sprt"}, TypeError, "`rule` must be a stopping rule"),
     ({"max_epochs": 0}, ValueError, "`max_epochs` must be >= 1; got 0"),
     ({"batch_size": 0}, ValueError, "`batch_size` must be >= 1; got 0"),
-    ({"batch_size": 2.0}, TypeError, "`batch_size` must be a whole number"),
+    ({"batch_size": 2.0}, TypeError, "`batch_size` must be an integer"),
     ({"learning_rate": 0.0}, ValueError, r"`learning_rate` must be in \(0, inf\); got 0"),
     ({"learning_rate": "0.1"}, TypeError, "`learning_rate` must be a number; got '0.1'"),
     ({"optimizer": "sgd"}, ValueError, "`optimizer` must be one of 'adam', 'rmsprop'"),
@@ -47,20 +41,22 @@ WRONG_PARAMETERS = [
     ({"dropout": 1.0}, ValueError, r"`dropout` must be in \[0, 1\); got 1"),
     ({"validation_fraction": 1.0}, ValueError, "`validation_fraction` must be in"),
     ({"missing": "drop"}, ValueError, "`missing` must be one of 'error', 'mask'"),
+    ({"device": "abacus"}, ValueError, "`device` must be a torch device of this machine"),
     ({"devices": 0}, ValueError, "`devices` must be >= 1"),
-    ({"seed": -1}, ValueError, "`seed` must be >= 0"),
-    ({"model_params": {"body": "lstm"}, "order": 2}, ValueError, "`order` must be None with body='lstm'"),
-    ({"model_params": {"body": "tree"}}, ValueError, "`body` must be one of"),
-    ({"model": "b2bsqrt", "model_params": {"alpha": -1.0}}, ValueError, "`alpha` of b2bsqrt must be"),
-    ({"model": "tandemformer", "model_params": {"pooling": "max"}}, ValueError, "`pooling` must be one of"),
-    ({"model": "tandemformer", "model_params": {"heads": 0}}, ValueError, "`heads` must be >= 1; got 0"),
-    ({"model": "b2bsqrt", "model_params": {"hidden": 0}}, ValueError, "`hidden` must be >= 1; got 0"),
-    ({"model": "b2bsqrt", "model_params": {"hidden": 2.5}}, TypeError, "`hidden` must be a whole number"),
-    ({"model": "tandemformer", "model_params": {"positions": "x"}}, ValueError, "`positions` must be one of"),
+    ({"random_state": -1}, ValueError, "`random_state` must be >= 0"),
+    ({"body": "lstm", "order": 2}, ValueError, "`order` must be None or 'auto' with body='lstm'"),
+    ({"body": "window", "order": None}, ValueError, "`order`=None means no finite order"),
+    ({"body": "tree"}, ValueError, "`body` must be one of"),
+    ({"model": "b2bsqrt", "alpha": -1.0}, ValueError, "`alpha` of b2bsqrt must be"),
+    ({"model": "tandemformer", "pooling": "max"}, ValueError, "`pooling` must be one of"),
+    ({"model": "tandemformer", "heads": 0}, ValueError, "`heads` must be >= 1; got 0"),
+    ({"model": "b2bsqrt", "hidden": 0}, ValueError, "`hidden` must be >= 1; got 0"),
+    ({"model": "b2bsqrt", "hidden": 2.5}, TypeError, "`hidden` must be an integer"),
+    ({"model": "tandemformer", "positions": "x"}, ValueError, "`positions` must be one of"),
     (
         {"learning_rate": 3e38, "max_epochs": 5},
         FloatingPointError,
-        "Training diverged.*Lower `learning_rate`",
+        "Training diverged.*Lower `training.learning_rate`",
     ),
 ]
 
@@ -69,6 +65,26 @@ WRONG_PARAMETERS = [
 def test_wrong_parameters(params, error, message):
     with pytest.raises(error, match=message):
         fit(**params)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        ("acumulator", ValueError, "Did you mean 'accumulator'"),
+        (3, TypeError, "`model` must be one of 'accumulator', .* or a stopwise.models.Model; got 3"),
+        (modules.LSTMModule, TypeError, r"Wrap a torch module of your own as stopwise.models.Network\(MyMod"),
+        (
+            sw.models.Accumulator(training={"max_epochs": 3}),
+            TypeError,
+            "`training` must be a stopwise.models",
+        ),
+        (sw.models.Network(lambda c, k, n: "net"), TypeError, "`module` must make a .*Integrator; got str"),
+        (sw.models.Network("net"), TypeError, "`module` must be a callable"),
+    ],
+)
+def test_wrong_models(model, error, message):
+    with pytest.raises(error, match=message):
+        sw.EarlyClassifier(model).fit(X, Y)
 
 
 def with_value(value, dtype=np.float64):
@@ -132,12 +148,12 @@ def test_save_before_fit(tmp_path):
 
 def test_validation_data_with_unknown_labels():
     with pytest.raises(ValueError, match="`validation_data`: y has labels that were not in training: 7"):
-        sw.EarlyClassifier(max_epochs=1).fit(X, Y, validation_data=(X[:2], [0, 7]))
+        early(max_epochs=1).fit(X, Y, validation_data=(X[:2], [0, 7]))
 
 
 def test_validation_data_of_another_length():
-    with pytest.raises(ValueError, match=r"`validation_data`: y must have shape \(2,\).*got \(3,\)"):
-        sw.EarlyClassifier(max_epochs=1).fit(X, Y, validation_data=(X[:2], [0, 1, 1]))
+    with pytest.raises(ValueError, match=r"`validation_data`: y must have one label per series: 2; got 3"):
+        early(max_epochs=1).fit(X, Y, validation_data=(X[:2], [0, 1, 1]))
 
 
 def test_loading_from_nowhere(tmp_path):
@@ -145,17 +161,63 @@ def test_loading_from_nowhere(tmp_path):
         sw.load(tmp_path / "nothing")
 
 
-def test_a_model_of_ones_own_needs_its_maker_to_load(tmp_path):
-    fit(model=modules.LSTMIntegrator, order=1).save(tmp_path)
-    with pytest.raises(CheckpointError, match="pass what made it as `model`"):
+def test_a_model_of_ones_own_is_needed_to_load(tmp_path):
+    model = sw.models.Network(modules.LSTMModule, order=1, params={"hidden": 3})
+    clf = early(model, max_epochs=1).fit(X, Y)
+    clf.save(tmp_path)
+    with pytest.raises(ModelFolderError, match="the model is a Network of your own: pass it unfitted"):
         sw.load(tmp_path)
+    with pytest.raises(ModelFolderError, match="`model` must be a Network; got Accumulator"):
+        sw.load(tmp_path, model=sw.models.Accumulator())
+    loaded = sw.load(tmp_path, model=model)
+    np.testing.assert_array_equal(loaded.scores(X), clf.scores(X))
+
+
+def test_a_model_goes_only_with_a_folder_that_needs_it(clf, tmp_path):
+    clf.save(tmp_path)
+    with pytest.raises(ModelFolderError, match="`model` goes with a model of your own; this folder holds"):
+        sw.load(tmp_path, model=sw.models.Accumulator())
+
+
+class Patient(sw.rules.Rule):
+    """A rule of the user's own."""
+
+    def __init__(self, lead=1.0):
+        self.lead = lead
+
+    def margins(self, scores, times):
+        return scores - scores.mean(-1, keepdims=True) - self.lead
+
+
+class Forgetful(Patient):
+    """Does not store its argument under its own name."""
+
+    def __init__(self, lead=1.0, extra=None):
+        super().__init__(lead)
+        self.extra = object()
+
+
+def test_a_rule_of_ones_own_is_saved_and_loaded_with_its_class(clf, tmp_path):
+    clf.rule_ = Patient(0.5)
+    clf.save(tmp_path)
+    with pytest.raises(ModelFolderError, match="the stopping rule is a Patient of your own: pass its class"):
+        sw.load(tmp_path)
+    assert sw.load(tmp_path, rule=Patient).rule_ == clf.rule_
+
+
+def test_a_rule_that_cannot_be_read_back_is_refused_at_save(clf, tmp_path):
+    clf.rule_ = Forgetful()
+    with pytest.raises(ValueError, match="Forgetful"):
+        clf.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    clf.rule_ = sw.SPRT(error_rate=0.05)
 
 
 def test_saving_over_other_files_is_refused(clf, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(CheckpointError, match="holds other files"):
+    with pytest.raises(ModelFolderError, match="holds other files"):
         clf.save(tmp_path)
-    with pytest.raises(CheckpointError, match="is a file"):
+    with pytest.raises(ModelFolderError, match="is a file"):
         clf.save(tmp_path / "thesis.txt")
 
 
@@ -163,5 +225,5 @@ def test_labels_that_cannot_be_saved(tmp_path):
     when = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]")[Y].astype(object)
     clf = fit()
     clf.classes_ = np.unique(when)
-    with pytest.raises(CheckpointError, match="Labels of type date cannot be saved"):
+    with pytest.raises(ModelFolderError, match="Labels of type date cannot be saved"):
         clf.save(tmp_path)

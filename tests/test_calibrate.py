@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import stopwise as sw
+from helpers import early
 from stopwise.rules import NoThresholdError
 
 X, Y, _ = sw.datasets.gaussian(n=2400, classes=3, offset=1.5, dim=3, length=10, seed=0)
@@ -13,7 +14,7 @@ TRAIN, HELD, NEW = slice(0, 300), slice(300, 1500), slice(1500, None)
 
 
 def classifier(**params):
-    return sw.EarlyClassifier(order=0, max_epochs=5, polish=False, **params)
+    return early(order=0, max_epochs=5, polish=False, **params)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,12 @@ def clf(fitted):
 def test_the_rule_is_that_of_the_scores(clf):
     assert clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1, per_class=True) is clf
     expected = sw.rules.calibrate(
-        clf.scores(X[HELD]), Y[HELD], error_rate=0.1, per_class=True, classes=["ash", "birch", "cedar"]
+        clf.scores(X[HELD]),
+        Y[HELD],
+        error_rate=0.1,
+        per_class=True,
+        prior=clf.prior_,
+        classes=["ash", "birch", "cedar"],
     )
     assert clf.rule_ == expected
     assert clf.rule is None
@@ -47,10 +53,34 @@ def test_rates_by_label(clf):
 
 
 def test_a_cost_gives_the_cheapest_rule_for_the_deadline(clf):
-    clf.calibrate(X[HELD], NAMES[HELD], cost=0.01, loss=2.0)
-    expected = sw.FiniteHorizon.fit(clf.scores(X[HELD]), Y[HELD], cost=0.01, loss=2.0)
+    clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01, loss=2.0)
+    scores = clf.scores(X[HELD])
+    expected = sw.FiniteHorizon.fit(scores, Y[HELD], cost=0.01, loss=2.0, prior=clf.prior_)
     assert clf.rule_ == expected
     assert clf.rule_.horizon == 10
+
+
+def test_losses_by_name_are_those_by_position(clf):
+    table = 1.0 - np.eye(3)
+    table[0, 2] = 5.0
+    names = ["ash", "birch", "cedar"]
+    named = {(names[k], names[l]): table[k, l] for k in range(3) for l in range(3) if k != l}  # noqa: E741
+    by_name = clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01, loss=named).rule_
+    assert clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01, loss=table).rule_ == by_name
+
+
+def test_a_rule_for_a_mean_time_or_the_harmonic_mean(clf):
+    clf.fit_rule(X[HELD], NAMES[HELD], mean_time=2.0)
+    assert clf.decide(X[HELD]).times.mean() <= 2.0
+    clf.fit_rule(X[HELD], NAMES[HELD], objective="harmonic_mean")
+    assert isinstance(clf.rule_, sw.SPRT)
+
+
+def test_fitting_a_rule_needs_series(clf):
+    with pytest.raises(ValueError, match="`X` and `y` are needed: Accumulator keeps no held-out scores"):
+        clf.fit_rule(cost=0.01)
+    with pytest.raises(ValueError, match="300 of 300 were given to fit"):
+        clf.fit_rule(X[TRAIN], NAMES[TRAIN], cost=0.01)
 
 
 def test_unequal_lengths(clf):
@@ -120,11 +150,10 @@ def test_a_rule_of_another_model_is_refused(clf):
             "not in training: 'oak'; known are 'ash'",
         ),
         (Y, {"error_rate": 0.1}, "`y` has labels that were not in training: 0, 1, 2"),
-        (NAMES[:5], {"error_rate": 0.1}, r"`y` must have shape \(1200,\), one label per series; got \(5,\)"),
+        (NAMES[:5], {"error_rate": 0.1}, "`y` must have one label per series: 1200; got 5"),
         (NAMES, {"error_rate": {"oak": 0.1}}, "`error_rate` has labels that were not in training: 'oak'"),
         (NAMES, {}, "exactly one target"),
-        (NAMES, {"error_rate": 0.1, "mean_time": 2}, "exactly one target"),
-        (NAMES, {"error_rate": 0.1, "cost": 0.1}, "`cost` stands alone"),
+        (NAMES, {"error_rate": 0.1, "accuracy_gap": 0.1}, "exactly one target"),
     ],
 )
 def test_wrong_calls(clf, y, asked, message):

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 import stopwise as sw
+from helpers import early
 
 
 def small(**params):
-    return sw.EarlyClassifier(**{"order": 0, "max_epochs": 3, "model_params": {"hidden": 4}} | params)
+    return early(**{"order": 0, "max_epochs": 3, "hidden": 4} | params)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def fitted(world):
 def test_single_samples_are_learned_close_to_the_best_possible():
     X, y, _ = sw.datasets.gaussian(2000, offset=1.0, dim=4, length=20, seed=0)
     X_new, y_new, truth = sw.datasets.gaussian(1000, offset=1.0, dim=4, length=20, seed=1)
-    clf = sw.EarlyClassifier(order=0, llre_ratio=0.0, max_epochs=30, learning_rate=0.01, rule=sw.SPRT(4.0))
+    clf = early(order=0, llre_ratio=0.0, max_epochs=30, learning_rate=0.01, rule=sw.SPRT(4.0))
     clf.fit(X, y)
     found = sw.metrics.llr_error(clf.scores(X_new), truth)
     assert 0.9 < found.slope < 1.1
@@ -42,7 +43,7 @@ def test_imbalanced_classes_need_no_correction():
     X, y, _ = sw.datasets.gaussian(4000, offset=1.0, dim=2, length=5, seed=0)
     rows = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:200]])
     X_new, _, truth = sw.datasets.gaussian(1000, offset=1.0, dim=2, length=5, seed=1)
-    clf = sw.EarlyClassifier(order=0, llre_ratio=0.0, max_epochs=30, learning_rate=0.01)
+    clf = early(order=0, llre_ratio=0.0, max_epochs=30, learning_rate=0.01)
     scores = clf.fit(X[rows], y[rows]).scores(X_new)
     gap = (scores[:, -1, 1] - scores[:, -1, 0]) - (truth[:, -1, 1] - truth[:, -1, 0])
     # A prior of 10:1 left in every step would shift the sum by 5 log 10 = 11.5 nats.
@@ -77,7 +78,7 @@ def test_unequal_lengths_train_as_padded_ones(world):
     ragged = small(order=1).fit([x[:t] for x, t in zip(X, lengths)], y)
     noisy = X.copy()
     noisy[np.arange(8) >= lengths[:, None]] = 1e6
-    padded = small(order=1).fit(sw.Series(noisy, lengths=lengths), y)
+    padded = small(order=1).fit(sw.SeriesSet(noisy, lengths=lengths), y)
     np.testing.assert_allclose(ragged.scores(X), padded.scores(X), rtol=1e-5, atol=1e-6)
 
 
@@ -109,12 +110,12 @@ MEMORY = """
 import resource, sys
 import numpy as np
 import stopwise as sw
-import stopwise.models.networks.training.polish
-stopwise.models.networks.training.polish.room = lambda: 2**25
-stopwise.models.networks.training.polish.PASSES, stopwise.models.networks.training.polish.RIDGES = 1, (1e-3,)
+from stopwise.models.networks.training import polish
+polish.memory_budget = lambda: 2**25
+polish.PASSES, polish.RIDGES = 1, (1e-3,)
 X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(3000, 50, 512))
 y = np.arange(3000) % 2
-clf = sw.EarlyClassifier(order=0, max_epochs=1, model_params={"hidden": 4})
+clf = sw.EarlyClassifier.from_settings({"order": 0, "training.max_epochs": 1, "hidden": 4})
 clf.fit(X[:500], y[:500])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 def anonymous():
@@ -162,10 +163,10 @@ def test_standardising_makes_units_irrelevant(world):
 def test_validation_data_of_ones_own(world):
     X, y, _ = world
     clf = small().fit(X[:90], y[:90], validation_data=(X[90:], y[90:]))
-    assert "validation_loss" in clf.history_[0]
+    assert "validation_loss" in clf.model_.report_["history"][0]
     assert (
-        clf.history_[0]["train_loss"]
-        == small(validation_fraction=0).fit(X[:90], y[:90]).history_[0]["train_loss"]
+        clf.model_.report_["history"][0]["train_loss"]
+        == small(validation_fraction=0).fit(X[:90], y[:90]).model_.report_["history"][0]["train_loss"]
     )
 
 
@@ -178,8 +179,8 @@ def test_a_class_with_one_series_stays_in_training(world):
 
 def test_one_sample_a_series():
     X, y, _ = sw.datasets.gaussian(40, offset=3.0, dim=2, length=1, seed=0)
-    for model in sw.nets.MODELS:
-        d = sw.EarlyClassifier(model, max_epochs=2).fit(X, y).decide(X)
+    for model in sw.models.MODELS:
+        d = early(model, max_epochs=2).fit(X, y).decide(X)
         assert (d.times == 1).all()
 
 
@@ -187,7 +188,7 @@ def test_saved_model_is_readable_and_complete(fitted, world, tmp_path):
     fitted.save(tmp_path / "model")
     about = json.loads((tmp_path / "model" / "model.json").read_text())
     assert about["classes"]["values"] == [0, 1, 2]
-    assert about["params"]["model_params"] == {"hidden": 4}
+    assert about["model"]["params"]["hidden"] == 4
     assert about["versions"]["torch"] == str(torch.__version__)
     loaded = sw.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.scores(world[0]), fitted.scores(world[0]))
@@ -222,7 +223,7 @@ def test_a_resumed_fit_equals_one_left_alone(world, tmp_path):
     assert file.exists()
     resumed = small(max_epochs=4, dropout=0.3).fit(X, y, checkpoint=file)
     np.testing.assert_array_equal(resumed.scores(X), whole.scores(X))
-    assert resumed.history_ == whole.history_
+    assert resumed.model_.report_ == whole.model_.report_
 
 
 def test_import_is_quick_and_waits_for_torch():
@@ -235,11 +236,91 @@ def test_an_unknown_name_is_an_attribute_error():
         sw.Early  # noqa: B018
 
 
-def test_a_prior_multiplies_the_odds_of_the_probabilities(world, fitted):
-    X = world[0]
-    prior = np.array([0.2, 0.3, 0.5])
-    plain, shifted = fitted.predict_proba(X), fitted.predict_proba(X, prior=prior)
-    expected = plain * prior / (plain * prior).sum(1, keepdims=True)
-    assert shifted == pytest.approx(expected, abs=1e-9)
-    with pytest.raises(ValueError, match=r"`prior` must have shape \(3,\), one per class; got shape \(2,\)"):
-        fitted.predict_proba(X, prior=[0.5, 0.5])
+@pytest.mark.parametrize("prior", ["empirical", "uniform", {0: 0.2, 1: 0.3, 2: 0.5}])
+def test_the_prior_multiplies_the_odds(world, prior):
+    X, y, _ = world
+    rows = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:10]])
+    clf = small(prior=prior, max_epochs=1).fit(X[rows], y[rows])
+    shares = {"empirical": np.bincount(y[rows]) / len(rows), "uniform": np.full(3, 1 / 3)}
+    expected = shares[prior] if isinstance(prior, str) else np.array([0.2, 0.3, 0.5])
+    np.testing.assert_allclose(clf.prior_, expected)
+    weighed = np.exp(clf.scores(X).astype(np.float64)) * expected
+    np.testing.assert_allclose(clf.posteriors(X), weighed / weighed.sum(-1, keepdims=True), rtol=1e-6)
+    d = clf.decide(X)
+    assert d.forced.any()
+    guesses = (d.scores + np.log(expected)).argmax(1)
+    np.testing.assert_array_equal(d.labels[d.forced], guesses[d.forced])
+    at_stop = clf.posteriors(X)[np.arange(len(X)), d.times - 1]
+    np.testing.assert_allclose(clf.predict_proba(X), at_stop, rtol=1e-6)
+
+
+def test_streams_force_with_the_prior(world):
+    X, y, _ = world
+    clf = small(prior={0: 0.98, 1: 0.01, 2: 0.01}, rule=sw.SPRT(np.inf), max_epochs=1).fit(X, y)
+    stream = clf.stream()
+    stream.update(np.zeros(4))
+    assert stream.finish().label == 0
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ("equal", "`prior` must be 'empirical' .*, 'uniform' or a dict"),
+        (None, "`prior` must be 'empirical'"),
+        ({0: 0.5, 1: 0.5}, "`prior` must give a share for each of the classes 0, 1, 2 .*; 2 is missing"),
+        ({0: 0.5, 1: 0.25, 2: 0.125, 7: 0.125}, "7 is missing or unknown"),
+        ({0: 0.5, 1: 0.5, 2: 0.5}, "`prior` must be positive and sum to 1"),
+        ({0: 1.0, 1: 0.0, 2: 0.0}, "`prior` must be positive"),
+    ],
+)
+def test_a_wrong_prior_is_refused(world, prior, message):
+    with pytest.raises(ValueError, match=message):
+        small(prior=prior).fit(*world[:2])
+
+
+def test_a_large_offset_costs_no_precision(world):
+    X, y = world[0].astype(np.float64), world[1]
+    near, far = small().fit(X, y), small().fit(X + 1e9, y)
+    np.testing.assert_allclose(far.scores(X + 1e9), near.scores(X), rtol=1e-3, atol=1e-3)
+    stream, other = near.stream(), far.stream()
+    stream.update(X[0, 0])
+    other.update(X[0, 0] + 1e9)
+    np.testing.assert_allclose(other.scores, stream.scores, rtol=1e-3, atol=1e-3)
+
+
+def test_groups_are_never_split(world):
+    X, y, _ = world
+    groups = np.arange(len(X)) // 6
+    seen = []
+
+    class Spy(sw.models.Accumulator):
+        def fit(self, examples, validation=None, **options):
+            seen.append(examples.groups)
+            return super().fit(examples, validation, **options)
+
+    sw.EarlyClassifier(Spy(order=0).set_params(training__max_epochs=1)).fit(X, y, groups=groups)
+    np.testing.assert_array_equal(seen[0], groups)
+    with pytest.raises(ValueError, match="`groups` must have one label per series: 120; got 3"):
+        small().fit(X, y, groups=[1, 2, 3])
+
+
+def test_settings_make_a_classifier():
+    settings = {"model": "tanh", "order": 1, "training.max_epochs": 7, "standardize": False}
+    clf = sw.EarlyClassifier.from_settings(settings, random_state=3)
+    assert (clf.model.order, clf.model.training.max_epochs) == (1, 7)
+    assert (clf.standardize, clf.random_state) == (False, 3)
+
+
+def test_the_digest_is_computed_once(world, monkeypatch):
+    clf = small().fit(*world[:2])
+    first = clf.stream()
+    monkeypatch.setattr("stopwise.estimator.digest_tensors", None)
+    assert clf.stream()._engine.digest == first._engine.digest
+    assert clf.streams()._engine.digest == first._engine.digest
+
+
+def test_a_stream_follows_the_rule_of_the_moment(world):
+    clf = small().fit(*world[:2])
+    clf.stream()
+    clf.rule_ = sw.SPRT(0.0)
+    assert clf.stream().update(world[0][0, 0]).time == 1

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import stopwise as sw
+from helpers import early
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'stopwise[export]'")
 pytest.importorskip("onnxscript", reason="pip install 'stopwise[export]'")
@@ -20,14 +22,15 @@ MODELS = [
     {"model": "accumulator", "order": 0, "missing": "mask"},
     {"model": "accumulator", "order": None},
     {"model": "b2bsqrt", "order": 2},
-    {"model": "lstm", "order": None, "formula": "oblivion"},
-    {"model": "tandemformer", "order": 2, "model_params": {"positions": "learned"}},
+    {"model": "tanh", "order": None, "formula": "oblivion"},
+    {"model": "tandemformer", "order": 2, "positions": "learned"},
+    {"model": "accumulator", "order": 1, "standardize": "together", "missing": "mask"},
 ]
 
 
 def fitted(**settings):
     X, y, _ = sw.datasets.gaussian(40, dim=3, length=6, seed=0)
-    return sw.EarlyClassifier(max_epochs=1, rule=sw.SPRT(3.0), polish=False, **settings).fit(X, y)
+    return early(max_epochs=1, rule=sw.SPRT(3.0), polish=False, **settings).fit(X, y)
 
 
 @pytest.mark.parametrize("settings", MODELS, ids=str)
@@ -42,11 +45,11 @@ def test_the_graph_gives_the_scores_of_whole_series(settings, tmp_path):
         name: np.zeros((4, *value.shape[1:]), value.dtype) for name, value in clf.stream()._state.items()
     }
     if clf.missing == "mask":
-        state["held"][:] = clf._fill
+        state["held"][:] = clf.inputs_.fill
     names = [output.name.removeprefix("next_") for output in session.get_outputs()]
     expected = clf.scores(X)
     for t in range(X.shape[1]):
-        state = dict(zip(names, session.run(None, {"x": X[:, t]} | state)))
+        state = dict(zip(names, session.run(None, {"x": X[:, t].astype(np.float64)} | state)))
         np.testing.assert_allclose(
             state["scores"], expected[:, t], rtol=1e-5, atol=1e-5 * np.abs(expected).max()
         )
@@ -69,3 +72,34 @@ def test_the_example_decides_as_the_classifier(tmp_path):
 def test_nothing_is_left_behind_where_the_folder_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder"):
         export_onnx(fitted(order=0), tmp_path / "nowhere" / "m.onnx")
+
+
+def test_a_large_offset_costs_no_precision_in_the_graph(tmp_path):
+    X, y, _ = sw.datasets.gaussian(40, dim=3, length=6, seed=0)
+    far = X.astype(np.float64) + 1e9
+    clf = early(order=0, max_epochs=1, rule=sw.SPRT(3.0)).fit(far, y)
+    export_onnx(clf, tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    state = dict(clf.stream()._state)
+    names = [output.name.removeprefix("next_") for output in session.get_outputs()]
+    state = dict(zip(names, session.run(None, {"x": far[:1, 0]} | state)))
+    np.testing.assert_allclose(state["scores"], clf.scores(far[:1])[:, 0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_without_a_step_cannot_be_exported(tmp_path):
+    model = sw.models.Network(Own, order=0, llre_ratio=1.0, polish=False)
+    X, y, _ = sw.datasets.gaussian(40, dim=3, length=6, seed=0)
+    clf = early(model, max_epochs=1).fit(X, y)
+    with pytest.raises(TypeError, match="Network has no step of its own, so it cannot be exported"):
+        export_onnx(clf, tmp_path / "m.onnx")
+
+
+class Own(sw.models.Integrator):
+    """A linear network."""
+
+    def __init__(self, channels, classes, order):
+        super().__init__(channels, classes, order)
+        self.head = torch.nn.Linear(channels, classes)
+
+    def evidence(self, x, multiplets):
+        return sw.models.Evidence(self.head(x).cumsum(1), None)

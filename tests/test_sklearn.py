@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_classifiers_train, parametrize_with_checks
 
 import stopwise as sw
+from helpers import early
 
 ANY_LENGTH = (
     "columns are time steps, and scoring series shorter or longer than those of training is the point"
@@ -25,7 +27,8 @@ EXPECTED_FAILURES = {
 
 
 def quick(cls=sw.EarlyClassifier, order=0):
-    return cls(order=order, max_epochs=30, learning_rate=0.03, batch_size=32, model_params={"hidden": 8})
+    training = sw.models.Training(max_epochs=30, learning_rate=0.03, batch_size=32)
+    return cls(sw.models.Accumulator(order=order, hidden=8, training=training))
 
 
 @parametrize_with_checks([quick()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
@@ -63,14 +66,47 @@ def world():
 
 
 def test_grid_search_and_cross_validation(world):
-    clf = sw.EarlyClassifier(order=0, max_epochs=3, model_params={"hidden": 4})
-    search = GridSearchCV(clf, {"learning_rate": [0.001, 0.05], "rule": [sw.SPRT(1.0), sw.SPRT(3.0)]}, cv=2)
-    search.fit(*world)
+    clf = early(order=0, max_epochs=3, hidden=4)
+    grid = {
+        "model__training__learning_rate": [0.001, 0.05],
+        "model__order": [0, 1],
+        "rule": [sw.SPRT(1.0), sw.SPRT([3.0, 2.0])],
+    }
+    search = GridSearchCV(clf, grid, cv=2).fit(*world)
     assert search.best_score_ > 0.7
+    assert search.best_estimator_.model.order == search.best_params_["model__order"]
     assert cross_val_score(search.best_estimator_, *world, cv=2).mean() > 0.7
 
 
 def test_pipeline(world):
     X, y = world
-    pipeline = make_pipeline(FunctionTransformer(lambda x: 2 * x), sw.EarlyClassifier(order=0, max_epochs=2))
+    pipeline = make_pipeline(FunctionTransformer(lambda x: 2 * x), early(order=0, max_epochs=2))
     assert pipeline.fit(X, y).predict(X).shape == y.shape
+
+
+def test_a_grid_over_a_model_given_by_name(world):
+    clf = sw.EarlyClassifier("tanh", rule=sw.SPRT(2.0))
+    grid = {"model__order": [0, 1], "model__training__max_epochs": [1], "rule__threshold": [1.0, 2.0]}
+    search = GridSearchCV(clf, grid, cv=2).fit(*world)
+    assert isinstance(search.best_estimator_.model, sw.models.TanhTandem)
+    assert clf.model == "tanh"
+
+
+def test_nested_parameters():
+    clf = sw.EarlyClassifier().set_params(model__order=2, rule__threshold=3.0)
+    assert clf.model.order == 2
+    assert clf.rule == sw.SPRT(3.0)
+    clf.set_params(model__training__learning_rate=0.5)
+    assert clf.get_params()["model__training__learning_rate"] == 0.5
+    with pytest.raises(ValueError, match="Invalid parameter 'heads'"):
+        clf.set_params(model__heads=2)
+
+
+@pytest.mark.parametrize("rule", [None, sw.SPRT(3.0), sw.SPRT([1.0, 2.0]), sw.MaxProbability(0.9)])
+@pytest.mark.parametrize("model", ["tanh", sw.models.Tandemformer(heads=3)])
+def test_clones_are_equal_and_apart(model, rule):
+    clf = sw.EarlyClassifier(model, rule=rule, prior={0: 0.1, 1: 0.9})
+    other = clone(clf)
+    assert str(other.get_params(deep=False)) == str(clf.get_params(deep=False))
+    other.set_params(model__order=7)
+    assert getattr(clf.model, "order", None) != 7

@@ -13,7 +13,7 @@ state = {i.name: np.zeros((1, *i.shape[1:]), types[i.type]) for i in session.get
 if "held" in state:
     state["held"][:] = about["fill"]
 names = [o.name.removeprefix("next_") for o in session.get_outputs()]
-for x in np.loadtxt(sys.argv[2], delimiter=",", dtype=np.float32, ndmin=2):
+for x in np.loadtxt(sys.argv[2], delimiter=",", dtype=np.float64, ndmin=2):
     state = dict(zip(names, session.run(None, {"x": x[None]} | state)))
     second, first = np.sort(state["scores"][0])[-2:]
     if first - second >= float(sys.argv[3]):  # the SPRT with one threshold

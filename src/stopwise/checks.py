@@ -1,32 +1,33 @@
-"""Conformance checks: what every early classifier and every stopping rule must keep to.
+"""Conformance checks: what every early classifier and every stopping rule has to satisfy.
 
-`yield_checks(thing)` hands out small named functions that raise an AssertionError where a promise is
-broken. They are public: run them over a rule or a network of your own.
+`yield_checks(thing)` yields small named functions that raise an AssertionError where a requirement is not
+met. They are public: run them on a rule or a network of your own. The checks of rules are in
+`stopwise.rules.checks`.
 """
 
 from __future__ import annotations
 
-import copy
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import clone
 
-from stopwise import rules
 from stopwise.datasets import gaussian
 from stopwise.estimator import EarlyClassifier, load
 from stopwise.rules import Rule
+from stopwise.rules.checks import applicable_checks, check_same_decisions
 
 Check = tuple[str, Callable[[], None]]
 
 
 def yield_checks(thing: EarlyClassifier | Rule) -> Iterator[Check]:
-    """Yield (name, function) pairs; a function raises AssertionError where `thing` breaks a promise.
+    """Yield (name, function) pairs; a function raises AssertionError where `thing` fails the check.
+
+    Checks that do not apply to `thing` are not yielded.
 
     Parameters
     ----------
@@ -40,104 +41,13 @@ def yield_checks(thing: EarlyClassifier | Rule) -> Iterator[Check]:
     ...     check()
     """
     if isinstance(thing, Rule):
-        checks: list[Callable[..., None]] = RULE_CHECKS
+        checks: list[Callable[..., None]] = applicable_checks(thing)
     elif isinstance(thing, EarlyClassifier):
         checks = ESTIMATOR_CHECKS
     else:
         raise TypeError(f"`thing` must be a stopping rule or an EarlyClassifier; got {type(thing).__name__}.")
     for check in checks:
         yield check.__name__.removeprefix("check_"), partial(check, thing)
-
-
-def check_stepping_equals_deciding(rule: Rule) -> None:
-    """A stream stepped sample by sample gets the decision of the whole array."""
-    scores, lengths = _walks(rule)
-    whole = rule.decide(scores, lengths)
-    for row, length in enumerate(lengths):
-        answers = (rule.step(scores[row, t], t + 1, last=t == length - 1) for t in range(length))
-        decision = next(answer for answer in answers if answer is not None)
-        expected = whole[row]
-        assert (decision.label, decision.time, decision.forced) == (
-            expected.label,
-            expected.time,
-            expected.forced,
-        ), f"series {row}: stepped {decision}, decided {expected}"
-
-
-def check_accepting_equals_stepping(rule: Rule) -> None:
-    """Many streams asked at one moment answer as each alone."""
-    scores, _ = _walks(rule)
-    for time in (1, 2, scores.shape[1]):
-        many = rule.accept(scores[:, time - 1], time)
-        alone = [rule.step(row, time) for row in scores[:, time - 1]]
-        assert many.tolist() == [-1 if one is None else one.label for one in alone]
-
-
-def check_the_end_always_decides(rule: Rule) -> None:
-    """Every series gets a class and a time inside it; only the last step can be forced."""
-    scores, lengths = _walks(rule)
-    d = rule.decide(scores, lengths)
-    assert ((d.times >= 1) & (d.times <= lengths)).all()
-    assert ((d.labels >= 0) & (d.labels < scores.shape[2])).all()
-    assert (d.times[d.forced] == lengths[d.forced]).all()
-
-
-def check_later_scores_change_nothing_earlier(rule: Rule) -> None:
-    """What comes after a decision cannot change it."""
-    scores, _ = _walks(rule)
-    before = rule.decide(scores)
-    other = scores.copy()
-    after = np.arange(scores.shape[1]) >= before.times[:, None]
-    other[after] = -other[after] + 1
-    _same_decisions(rule.decide(other), before)
-
-
-def check_rule_rows_are_independent(rule: Rule) -> None:
-    """A series is decided alike alone, in any subset and in any order."""
-    scores, lengths = _walks(rule)
-    whole = rule.decide(scores, lengths)
-    order = np.random.default_rng(0).permutation(len(scores))[:17]
-    part = rule.decide(scores[order], lengths[order])
-    for name in ("labels", "times", "forced"):
-        assert (getattr(part, name) == getattr(whole, name)[order]).all(), name
-
-
-def check_stricter_never_stops_earlier(rule: Rule) -> None:
-    """A higher threshold, probability or time never stops earlier."""
-    stricter = _stricter(rule)
-    if stricter is None:
-        return
-    scores, lengths = _walks(rule)
-    assert (stricter.decide(scores, lengths).times >= rule.decide(scores, lengths).times).all()
-
-
-def check_rule_is_class_permutation_equivariant(rule: Rule) -> None:
-    """Renaming the classes renames the decisions, where the rule treats classes alike."""
-    if any(np.ndim(value) for value in rule._arguments().values()):
-        return
-    scores, lengths = _walks(rule)
-    order = np.roll(np.arange(scores.shape[2]), 1)
-    plain, permuted = rule.decide(scores, lengths), rule.decide(scores[..., order], lengths)
-    assert (plain.times == permuted.times).all()
-    assert (plain.labels == order[permuted.labels]).all()
-
-
-def check_rule_leaves_inputs_alone(rule: Rule) -> None:
-    """Deciding changes neither scores nor lengths."""
-    scores, lengths = _walks(rule)
-    kept = scores.copy(), lengths.copy()
-    rule.decide(scores, lengths)
-    assert (scores == kept[0]).all()
-    assert (lengths == kept[1]).all()
-
-
-def check_rule_round_trips(rule: Rule) -> None:
-    """Copies, pickles and saved rules are equal and decide alike."""
-    scores, lengths = _walks(rule)
-    before = rule.decide(scores, lengths)
-    for other in (copy.deepcopy(rule), pickle.loads(pickle.dumps(rule)), rules.from_dict(rule.to_dict())):
-        assert other == rule
-        _same_decisions(other.decide(scores, lengths), before)
 
 
 def check_prefix_causality(estimator: EarlyClassifier) -> None:
@@ -223,23 +133,11 @@ def check_save_and_pickle_round_trip(estimator: EarlyClassifier) -> None:
     clf, X, _ = _fitted(estimator)
     with tempfile.TemporaryDirectory() as folder:
         clf.save(folder)
-        loaded = load(folder, model=clf.model if clf.model_.name is None else None)
+        loaded = load(folder, model=None if clf.model_.name else clone(clf.model_))
     for other in (loaded, pickle.loads(pickle.dumps(clf))):
         assert np.array_equal(other.scores(X), clf.scores(X))
-        _same_decisions(other.decide(X), clf.decide(X))
+        check_same_decisions(other.decide(X), clf.decide(X))
 
-
-RULE_CHECKS = [
-    check_stepping_equals_deciding,
-    check_accepting_equals_stepping,
-    check_the_end_always_decides,
-    check_later_scores_change_nothing_earlier,
-    check_rule_rows_are_independent,
-    check_stricter_never_stops_earlier,
-    check_rule_is_class_permutation_equivariant,
-    check_rule_leaves_inputs_alone,
-    check_rule_round_trips,
-]
 
 ESTIMATOR_CHECKS = [
     check_prefix_causality,
@@ -251,31 +149,6 @@ ESTIMATOR_CHECKS = [
     check_streams_equal_whole_series,
     check_save_and_pickle_round_trip,
 ]
-
-
-def _walks(rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Random walks of scores (n, T, K) with drift towards one class, and unequal lengths."""
-    classes = next((np.shape(value)[-1] for value in rule._arguments().values() if np.ndim(value)), 3)
-    rng = np.random.default_rng(0)
-    n, steps = 60, 12
-    steps_of_evidence = rng.standard_normal((n, steps, classes))
-    steps_of_evidence[np.arange(n), :, rng.integers(0, classes, n)] += 0.7
-    return steps_of_evidence.cumsum(1), rng.integers(1, steps + 1, n)
-
-
-def _stricter(rule: Rule) -> Rule | None:
-    """Return the same rule with a higher bar, or None where it has no single one."""
-    arguments = rule._arguments()
-    higher: dict[str, Callable[[Any], Any]] = {
-        "threshold": lambda a: 1.5 * a + 0.1,
-        "error_rate": lambda alpha: alpha / 2,
-        "probability": lambda p: (1 + p) / 2,
-        "time": lambda t: t + 1,
-    }
-    for name, raised in higher.items():
-        if arguments.get(name) is not None:
-            return type(rule)(**{**arguments, name: raised(arguments[name])})
-    return None
 
 
 def _data(estimator: EarlyClassifier) -> tuple[np.ndarray, np.ndarray]:
@@ -294,8 +167,3 @@ def _close(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
     size = np.abs(expected).max() + 1e-3
     gap = np.abs(actual - expected).max()
     assert gap <= 1e-5 * size, f"{what}: scores differ by {gap:.3g} where they reach {size:.3g}"
-
-
-def _same_decisions(actual: Any, expected: Any) -> None:
-    for name in ("labels", "times", "forced"):
-        assert (getattr(actual, name) == getattr(expected, name)).all(), name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,13 @@ class Decisions:
     forced: np.ndarray
     scores: np.ndarray
     lengths: np.ndarray
+
+    @classmethod
+    def join(cls, parts: Sequence[Decisions], classes: np.ndarray) -> Decisions:
+        """Return decisions of several parts as one; labels are class indices there and `classes` here."""
+        names = ("labels", "times", "forced", "scores", "lengths")
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return cls(**joined | {"labels": classes[joined["labels"]]})
 
     def __len__(self) -> int:
         return len(self.labels)

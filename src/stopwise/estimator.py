@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -16,23 +16,23 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stopwise import models, rules
 from stopwise.data.examples import Examples
 from stopwise.data.fingerprints import Fingerprints
-from stopwise.data.inputs import InputReader, Inputs
-from stopwise.data.labels import check_labels, check_prior_setting, class_shares, known_indices, learn_classes
+from stopwise.data.inputs import InputReader, Inputs, InputStep
+from stopwise.data.labels import by_index, check_labels, class_shares, known_indices, learn_classes
 from stopwise.data.series import SeriesSet
 from stopwise.decision import Decisions
 from stopwise.models import Model
 from stopwise.models.registry import rebuild
+from stopwise.models.step import Step
 from stopwise.persistence.description import describe, parameters, restore
 from stopwise.persistence.digests import digest_tensors
 from stopwise.persistence.folder import ModelFolderError, load_model, save_model
-from stopwise.rules import SPRT, Calibrated, Rule
+from stopwise.rules import Rule
+from stopwise.rules.defaults import check_unfitted, default_rule
 from stopwise.streaming.engine import Engine
-from stopwise.streaming.scoring import scored
+from stopwise.streaming.scoring import all_scores, scored
 from stopwise.streaming.stream import Stream
 from stopwise.streaming.streams import Streams
-from stopwise.validation import check_integer, inside
-
-DEFAULT_RULE = {"error_rate": 0.05}
+from stopwise.validation import check_integer
 
 
 class EarlyClassifier(ClassifierMixin, BaseEstimator):
@@ -44,21 +44,19 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     model
-        "accumulator", "b2bsqrt" (B2Bsqrt-TANDEM), "tandemformer", "tanh" (the paper's baselines), each with
-        its defaults; or a model such as `stopwise.models.Accumulator(order=2)`.
+        A model of `stopwise.models`, or its name for the defaults: "accumulator", "b2bsqrt", "tandemformer"
+        or "tanh".
     rule
         The stopping rule; None: `SPRT(error_rate=0.05)`.
     prior
-        How often the classes occur where the classifier is used: "empirical", as in training; "uniform"; or
-        {label: share}. Forced decisions, probabilities and rules that weigh classes use it. `SPRT` accepts
-        by log-likelihood ratios alone, because its promise is per class.
+        How often classes occur where the classifier is used: "empirical" (as in training), "uniform" or
+        {label: share}. Used by forced decisions, probabilities and rules that weigh classes, not by `SPRT`.
     standardize
-        True: shift and scale each channel by its mean and deviation over the training series. "together":
-        scale all channels by one deviation, so that small ones stay small; right for principal components
-        and others whose size says how much they matter. False: take the samples as they are.
+        True: center and scale each channel. "together": scale all channels alike, so that small ones stay
+        small, as principal components should. False: take samples as they are.
     missing
         "error": NaN is an error. "mask": NaN means not observed; the last observed value is held, and a
-        further channel for each says what was observed.
+        further channel says what was observed.
     progress
         True: a bar on a terminal, lines elsewhere. False: nothing. "auto": a bar on a terminal only.
     random_state
@@ -66,18 +64,14 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_
-        (K,) the labels.
+    classes_, prior_
+        (K,) the labels, and how often each class occurs.
     model_
         The fitted model; `model_.report_` says what fitting did.
     rule_
         The stopping rule in use. A fitted classifier takes another by `clf.rule_ = rule`.
-    prior_
-        (K,) how often each class occurs.
-    inputs_
-        What the model sees of a sample.
-    n_steps_, n_channels_
-        Steps of the longest training series, and channels of a sample.
+    inputs_, n_steps_, n_channels_
+        What the model sees of a sample; steps of the longest training series; channels of a sample.
 
     Examples
     --------
@@ -89,6 +83,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     >>> bool((d.labels == y_new).mean() > 0.9), bool(d.times.mean() < 10)
     (True, True)
     """
+
+    _shared: tuple[InputStep, Step, bytes] | None = None  # what streams share, made on first use
 
     def __init__(
         self,
@@ -113,12 +109,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     def from_settings(cls, settings: Mapping[str, Any], **params: Any) -> Self:
         """Return a classifier from flat settings, as `stopwise tune` and experiments store them.
 
-        Parameters
-        ----------
-        settings
-            "model", a name; parameters of the classifier; and options of the model, nested ones with a dot.
-        params
-            Further parameters of the classifier.
+        `settings` hold the name of the model, parameters of the classifier, and options of the model, nested
+        ones with a dot; `params` are further parameters of the classifier.
 
         Examples
         --------
@@ -151,15 +143,14 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         groups
             (n,) who or which recording each series comes from: validation parts never split a group.
         validation_data
-            (X, y) for a model that chooses settings on validation series, in place of a share of X.
+            (X, y) to choose settings on, in place of a share of X.
         checkpoint
-            A file that holds the training state after each epoch. If it exists, training resumes from it and
-            ends with the same weights as a run that was never interrupted.
+            File of the training state. If it exists, training resumes from it, to the same result.
         on_epoch
-            Called after each training epoch with this classifier, which can score as it is, and the record
-            of the epoch; to stop the training, raise.
+            Called after each training epoch with this classifier and the epoch's record; raise to stop.
         """
-        self._check_parameters()
+        check_unfitted(self.rule)
+        check_integer("random_state", self.random_state, 0)
         series = self._series(X, fitting=True)
         self.classes_, indices = learn_classes(y, len(series))
         self.prior_ = class_shares(self.prior, self.classes_, indices)
@@ -172,7 +163,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             held = self._checked_series(validation_data[0])
             known = known_indices("`validation_data`: y", validation_data[1], len(held), self.classes_)
             seen, validation = [series, held], self._examples(held, known)
-        self.rule_ = SPRT(**DEFAULT_RULE) if self.rule is None else self.rule
+        self.rule_ = default_rule() if self.rule is None else self.rule
         self.model_ = models.make(self.model)
         self.model_.fit(
             self._examples(series, indices, groups),
@@ -182,8 +173,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             checkpoint=None if checkpoint is None else Path(checkpoint),
             on_epoch=None if on_epoch is None else partial(on_epoch, self),
         )
-        self._seen = Fingerprints.of(seen, self.random_state)
-        self.__dict__.pop("_shared", None)
+        self._seen, self._shared = Fingerprints.of(seen, self.random_state), None
         return self
 
     def scores(self, X: Any) -> np.ndarray:
@@ -192,11 +182,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         The log-likelihood ratio of classes k and l is scores[..., k] − scores[..., l].
         """
         series = self._checked_series(X)
-        result = np.full((len(series), series.steps, len(self.classes_)), np.nan, dtype=np.float32)
-        for rows, scores, lengths in self._scored(series):
-            own = inside(lengths, scores.shape[1])[..., None]
-            result[rows[0] : rows[-1] + 1, : scores.shape[1]] = np.where(own, scores, np.nan)
-        return result
+        return all_scores(self.model_, self.inputs_, series, len(self.classes_))
 
     def llr(self, X: Any) -> np.ndarray:
         """Return the log-likelihood ratios (n, T, K, K): [..., k, l] of class k against class l."""
@@ -209,14 +195,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     def decide(self, X: Any) -> Decisions:
         """Decide on every series by the stopping rule: labels, times, forced, scores at those times."""
-        series = self._checked_series(X)
-        rule = self.rule_.with_prior(self.prior_)
-        parts = [rule.decide(scores, lengths) for _, scores, lengths in self._scored(series)]
-        joined = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("labels", "times", "forced", "scores", "lengths")
-        }
-        return Decisions(**joined | {"labels": self.classes_[joined["labels"]]})
+        series, rule = self._checked_series(X), self.rule_.with_prior(self.prior_)
+        batches = scored(self.model_, self.inputs_, series)
+        return Decisions.join([rule.decide(scores, ends) for _, scores, ends in batches], self.classes_)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the labels (n,) decided for."""
@@ -239,21 +220,19 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Set a stopping rule that keeps a promise: as early as can be shown on fresh series.
 
-        `rule_` then carries the promise: `print(clf.rule_.guarantee)`. It holds with probability `confidence`
-        over draws of the calibration series, however wrong the scores are, if new series come from the same
-        source and the model has not seen these. Series that were passed to `fit` are refused as far as they
-        are recognized.
+        `print(clf.rule_.guarantee)` says what is promised. It holds with probability `confidence` over draws
+        of the calibration series, however wrong the scores are, if new series come from the same source.
 
         Parameters
         ----------
         X, y
-            Calibration series and their labels; at least 59 for an error rate of 5 %, better some thousands.
+            Series that the model has not seen, and labels: at least 59 for an error rate of 5 %.
         error_rate
-            The share of new series that may be decided wrongly; or {label: share}, for each of these classes.
+            Share of new series that may be decided wrongly; or {label: share}, for each of these classes.
         accuracy_gap
-            Instead: the share that may be decided wrongly and would have been decided rightly at the end.
+            Instead: share that may be decided wrongly and would have been decided rightly at the end.
         confidence
-            The probability that the promise holds.
+            Probability that the promise holds.
         per_class
             True: the share holds for every class among its own series.
         conditional
@@ -268,16 +247,12 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         0.95
         """
         series, indices = self._fresh_series(X, y)
-        targets = {"error_rate": error_rate, "accuracy_gap": accuracy_gap}
-        for name, rate in targets.items():
-            if isinstance(rate, Mapping):
-                places = known_indices(f"`{name}`", list(rate), len(rate), self.classes_)
-                targets[name] = dict(zip(places.tolist(), rate.values()))
         self.rule_ = rules.calibrate(
             self.scores(series),
             indices,
             series.lengths,
-            **targets,
+            error_rate=by_index("`error_rate`", error_rate, self.classes_),
+            accuracy_gap=by_index("`accuracy_gap`", accuracy_gap, self.classes_),
             confidence=confidence,
             per_class=per_class,
             conditional=conditional,
@@ -302,18 +277,16 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X, y
-            Series that the model has not seen, and their labels. None: the held-out scores of the training
-            series, of models that cross-fit.
+            Series that the model has not seen, and labels. None: held-out scores of the training series, of
+            models that cross-fit.
         cost
-            Cost of a sample, where a wrong decision costs 1 or `loss`: the cheapest rule for the deadline
-            that the length of the series sets.
+            Cost of a sample, where a wrong decision costs `loss`: the cheapest rule for this length.
         mean_time
             Instead: the most samples to take on average.
         objective
             Instead: "harmonic_mean", of accuracy and 1 − earliness.
         loss
-            With `cost`: one number, a (K, K) table by true and decided class, or {(true label, decided
-            label): loss}.
+            With `cost`: one number (1), a (K, K) table, or {(true label, decided label): loss}.
 
         Examples
         --------
@@ -323,11 +296,17 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(clf.fit_rule(X[400:], y[400:], mean_time=3).decide(X).times.mean() < 3.5)
         True
         """
-        scores, indices, lengths = self._rule_data(X, y)
+        check_is_fitted(self)
+        if X is None and y is None:
+            raise ValueError(
+                f"`X` and `y` are needed: {type(self.model_).__name__} keeps no held-out scores of its "
+                "training series. Pass series that it has not seen."
+            )
+        series, indices = self._fresh_series(X, y)
         self.rule_ = rules.fit_rule(
-            scores,
+            self.scores(series),
             indices,
-            lengths,
+            series.lengths,
             cost=cost,
             mean_time=mean_time,
             objective=objective,
@@ -352,21 +331,6 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         save_model(path, self.model_.tensors(), describe(self))
 
-    @classmethod
-    def load(cls, path: str | Path, *, model: Model | None = None, rule: type[Rule] | None = None) -> Self:
-        """Read a classifier that `save` wrote; see `stopwise.load`."""
-        tensors, about = load_model(path)
-        try:
-            fitted = rebuild(about["model"], tensors, model)
-            clf = cls(models.make(fitted), **parameters(about, rule))
-            clf.model_ = fitted
-            restore(clf, about, rule)
-        except ModelFolderError as error:
-            raise ModelFolderError(f"{path}: {error}") from None
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise ModelFolderError(f"{path} does not describe a stopwise model: {error}") from error
-        return clf
-
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of the model and the rule by model__name and rule__name.
 
@@ -375,7 +339,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.model, str) and any(name.startswith("model__") for name in params):
             self.model = models.make(self.model)
         if self.rule is None and any(name.startswith("rule__") for name in params):
-            self.rule = SPRT(**DEFAULT_RULE)
+            self.rule = default_rule()
         return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Tags:
@@ -386,29 +350,16 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again on demand."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_shared"}
+        return super().__getstate__() | {"_shared": None}
 
     def _engine(self) -> Engine:
         """Return what streams share. Weights are read and hashed once; the rule is that of the moment."""
         check_is_fitted(self)
-        if "_shared" not in self.__dict__:
-            digest = digest_tensors(self.model_.tensors(), repr((self.inputs_.to_dict(), self.classes_)))
-            self._shared = (self.inputs_.step(), self.model_.step(), bytes.fromhex(digest)[:16])
+        if self._shared is None:
+            text = digest_tensors(self.model_.tensors(), repr((self.inputs_.to_dict(), self.classes_)))
+            self._shared = (self.inputs_.step(), self.model_.step(), bytes.fromhex(text)[:16])
         inputs, step, digest = self._shared
         return Engine(inputs, step, self.rule_.with_prior(self.prior_), self.classes_, digest)
-
-    def _check_parameters(self) -> None:
-        check_prior_setting(self.prior)
-        check_integer("random_state", self.random_state, 0)
-        if self.rule is not None and not isinstance(self.rule, Rule):
-            raise TypeError(
-                f"`rule` must be a stopping rule such as SPRT(error_rate=0.05); got {self.rule!r}."
-            )
-        if isinstance(self.rule, Calibrated):
-            raise ValueError(
-                "`rule` carries a guarantee, which holds for the model it was calibrated with, not for the "
-                "one trained here. Pass rule.without_guarantee(), and call calibrate() after fit()."
-            )
 
     def _series(self, X: Any, *, fitting: bool) -> SeriesSet:
         if not isinstance(X, list | tuple | SeriesSet):
@@ -420,39 +371,17 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked_series(self, X: Any) -> SeriesSet:
         """Return series to score, if they have the channels of the training series."""
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "inputs_")
         series = self._series(X, fitting=False)
-        if series.channels != self.n_channels_:
-            raise ValueError(
-                f"`X` must have {self.n_channels_} channel(s), as in training; got {series.channels} "
-                f"(shape {series.shape}: series, steps, channels)."
-            )
+        self.inputs_.check_channels(series)
         return series
 
     def _fresh_series(self, X: Any, y: Any) -> tuple[SeriesSet, np.ndarray]:
         """Return series and class indices; refuse series that the model has seen."""
-        check_is_fitted(self)
         series = self._checked_series(X)
         indices = known_indices("`y`", y, len(series), self.classes_)
-        seen = self._seen.matches(series)
-        if len(seen):
-            raise ValueError(
-                f"`X` must be series the model has not seen; {len(seen)} of {len(series)} were given to fit "
-                f"(series {', '.join(map(str, seen[:3]))}{', …' if len(seen) > 3 else ''}), where errors are "
-                "rarer than on new ones. Split the data before fit."
-            )
+        self._seen.refuse_seen(series)
         return series, indices
-
-    def _rule_data(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return scores, class indices and lengths that a rule is fitted on."""
-        if X is not None or y is not None:
-            series, indices = self._fresh_series(X, y)
-            return self.scores(series), indices, series.lengths
-        check_is_fitted(self)
-        raise ValueError(
-            f"`X` and `y` are needed: {type(self.model_).__name__} keeps no held-out scores of its training "
-            "series. Pass series that it has not seen."
-        )
 
     def _examples(self, series: SeriesSet, indices: np.ndarray, groups: Any = None) -> Examples:
         owners = None if groups is None else check_labels("`groups`", groups, len(series))
@@ -465,10 +394,6 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             owners,
         )
 
-    def _scored(self, series: SeriesSet) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        check_is_fitted(self)
-        return scored(self.model_, self.inputs_, series)
-
 
 def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | None = None) -> EarlyClassifier:
     """Read a classifier saved with `EarlyClassifier.save`.
@@ -477,10 +402,17 @@ def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | Non
     ----------
     path
         The model folder.
-    model
-        The unfitted model, if it is one of your own, such as `Network(MyModule)`: code is never read from
-        the folder.
-    rule
-        The class of the stopping rule, if it is one of your own.
+    model, rule
+        The unfitted model and the class of the rule, if they are your own: code is never read from a file.
     """
-    return EarlyClassifier.load(path, model=model, rule=rule)
+    tensors, about = load_model(path)
+    try:
+        fitted = rebuild(about["model"], tensors, model)
+        clf = EarlyClassifier(models.make(fitted), **parameters(about, rule))
+        clf.model_ = fitted
+        restore(clf, about, rule)
+    except ModelFolderError as error:
+        raise ModelFolderError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ModelFolderError(f"{path} does not describe a stopwise model: {error}") from error
+    return clf

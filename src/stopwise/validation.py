@@ -37,8 +37,9 @@ def check_real(
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a number; got {value!r} ({type(value).__name__}).")
     value = float(value)
-    inside = (value > low if open_low else value >= low) and (value < high if open_high else value <= high)
-    if not inside:
+    above = value > low if open_low else value >= low
+    below = value < high if open_high else value <= high
+    if not (above and below):
         left, right = "(" if open_low else "[", ")" if open_high else "]"
         raise ValueError(f"`{name}` must be in {left}{low:g}, {high:g}{right}; got {value:g}.")
     return value
@@ -76,13 +77,11 @@ def check_scores(scores: Any, lengths: Any = None, *, name: str = "scores") -> t
     # A sum is finite only if all its terms are, up to overflow: a cheap first look before the exact one.
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum(dtype=np.float64)
-    if not np.isfinite(total):
-        inside = np.arange(steps) < lengths[:, None]
-        if not np.isfinite(array[inside]).all():
-            raise ValueError(
-                f"`{name}` must be finite inside every series; it contains NaN or infinity. "
-                "If the series are of unequal length and padded, pass `lengths`."
-            )
+    if not np.isfinite(total) and not np.isfinite(array[inside(lengths, steps)]).all():
+        raise ValueError(
+            f"`{name}` must be finite inside every series; it contains NaN or infinity. "
+            "If the series are of unequal length and padded, pass `lengths`."
+        )
     return array, lengths
 
 
@@ -104,7 +103,7 @@ def check_lengths(lengths: Any, n: int, steps: int) -> np.ndarray:
 
 
 def inside(lengths: np.ndarray, steps: int) -> np.ndarray:
-    """Return which of `steps` steps lie inside each series of these lengths (n,): (n, T)."""
+    """Return the mask (n, T) of the steps that lie inside each series, for lengths (n,) and T steps."""
     return np.arange(steps) < lengths[:, None]
 
 

@@ -6,7 +6,7 @@ import torch
 
 from stopwise.bench.yardsticks import PrefixEncoder, Shape, SlicedLSTM, threshold_sweep
 from stopwise.metrics import sat_curve
-from stopwise.models.networks.modules import LSTMIntegrator, Tandemformer
+from stopwise.models.networks.modules import LSTMModule, TandemformerModule
 
 SHAPES = [Shape(3, 7, 5, 4, 3, order) for order in (0, 1, 3, 6)]
 
@@ -14,8 +14,8 @@ SHAPES = [Shape(3, 7, 5, 4, 3, order) for order in (0, 1, 3, 6)]
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sliced_lstm_is_the_tanh_integrator(shape):
     theirs = SlicedLSTM(shape).double()
-    ours = LSTMIntegrator(
-        shape.features, shape.classes, shape.order, activation="tanh", hidden=shape.hidden
+    ours = LSTMModule(
+        shape.channels, shape.classes, shape.order, activation="tanh", hidden=shape.hidden
     ).double()
     order = [0, 1, 3, 2]  # torch has the candidate before the output gate
     with torch.no_grad():
@@ -34,7 +34,7 @@ def test_sliced_lstm_is_the_tanh_integrator(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_prefix_encoder_is_the_tandemformer(shape):
     theirs = PrefixEncoder(shape).double()
-    ours = Tandemformer(shape.features, shape.classes, shape.order).double()
+    ours = TandemformerModule(shape.channels, shape.classes, shape.order).double()
     for name in ("qkv", "out", "expand", "contract"):
         getattr(ours.blocks[0], name).load_state_dict(getattr(theirs, name).state_dict())
     ours.read.load_state_dict(theirs.read.state_dict())

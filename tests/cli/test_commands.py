@@ -24,47 +24,107 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(run, folder):
-    run("train", folder / "train.npz", "-o", folder / "model", "--order", 0, "--learning-rate", 0.03)
+    run(
+        "train",
+        folder / "train.npz",
+        "-o",
+        folder / "model",
+        "--set",
+        "order=0",
+        "--set",
+        "training.learning_rate=0.03",
+    )
     return folder / "model"
 
 
 def test_train_says_what_comes_next(run, folder):
-    told = run("train", folder / "train.csv", "-o", folder / "other", "--order", 0, "--max-epochs", 2)
-    assert "Trained on 200 series of 2 classes: order 0, 2 epochs" in told
-    assert "stopwise evaluate" in told
+    printed = run(
+        "train",
+        folder / "train.csv",
+        "-o",
+        folder / "other",
+        "--set",
+        "order=0",
+        "--set",
+        "training.max_epochs=2",
+    )
+    assert "Trained on 200 series of 2 classes: order 0, 2 epochs" in printed
+    assert "stopwise evaluate" in printed
 
 
 def test_train_takes_npy_pairs_and_json(run, folder):
-    told = run("train", folder / "train_X.npy", "-o", folder / "third", "--max-epochs", 1, "--json")
-    assert json.loads(told)["classes"] == [0, 1]
+    printed = run(
+        "train", folder / "train_X.npy", "-o", folder / "third", "--set", "training.max_epochs=1", "--json"
+    )
+    assert json.loads(printed)["classes"] == [0, 1]
 
 
 @pytest.mark.parametrize(("word", "setting"), [("each", True), ("together", "together"), ("none", False)])
-def test_train_scales_as_told(run, folder, tmp_path, word, setting):
-    run("train", folder / "train.npz", "-o", tmp_path, "--order", 0, "--max-epochs", 1, "--standardize", word)
+def test_train_scales_as_printed(run, folder, tmp_path, word, setting):
+    run(
+        "train",
+        folder / "train.npz",
+        "-o",
+        tmp_path,
+        "--set",
+        "order=0",
+        "--set",
+        "training.max_epochs=1",
+        "--standardize",
+        word,
+    )
     assert sw.load(tmp_path).standardize == setting
 
 
+def test_options_of_a_model_are_listed(run):
+    listed = " ".join(run("train", "--model", "tandemformer", "--options").split())
+    assert all(name in listed for name in ("order", "head_size", "training.gradient_clip", '"nsp"'))
+    assert "alpha" not in listed
+
+
+def test_settings_and_prior_reach_the_model(run, folder, tmp_path):
+    settings = ("--set", "order=1", "--set", "training.max_epochs=1", "--set", "loss=lllr")
+    prior = ("--prior", "left=0.25", "--prior", "right=0.75")
+    run("train", folder / "train.npz", "-o", tmp_path, "--model", "tanh", *settings, *prior, "--seed", 3)
+    clf = sw.load(tmp_path)
+    assert isinstance(clf.model, sw.models.TanhTandem)
+    assert (clf.model.order, clf.model.loss, clf.model.training.max_epochs) == (1, "lllr", 1)
+    assert (clf.prior, clf.random_state) == ({"left": 0.25, "right": 0.75}, 3)
+
+
+@pytest.mark.parametrize("arguments", [(), ("data.npz",)])
+def test_missing_arguments_are_named(run, arguments):
+    assert run("train", *arguments, code=2) == ""
+
+
 def test_evaluate_prints_a_table(run, folder, model):
-    told = run("evaluate", model, folder / "test.npz", "--threshold", 4, "--picture", folder / "sat")
-    assert "SPRT(error_rate=0.05)" in told
-    assert "SPRT(threshold=4.0)" in told
-    assert "AUSAT" in told
+    printed = run("evaluate", model, folder / "test.npz", "--threshold", 4, "--picture", folder / "sat")
+    assert "SPRT(error_rate=0.05)" in printed
+    assert "SPRT(threshold=4.0)" in printed
+    assert "AUSAT" in printed
     assert (folder / "sat.png").stat().st_size > 10_000
 
 
 def test_evaluate_in_json_equals_the_library(run, folder, model):
-    told = json.loads(run("evaluate", model, folder / "test.csv", "--json"))
+    printed = json.loads(run("evaluate", model, folder / "test.csv", "--json"))
     clf = sw.load(model)
     data = sw.datasets.read(folder / "test.csv")
     d = clf.decide(data.X)
-    assert told["n"] == 200
-    assert told["rules"][0]["mean_time"] == d.times.mean()
-    assert told["rules"][0]["accuracy"] == pytest.approx((d.labels == data.y).mean())
+    assert printed["n"] == 200
+    assert printed["rules"][0]["mean_time"] == d.times.mean()
+    assert printed["rules"][0]["accuracy"] == pytest.approx((d.labels == data.y).mean())
 
 
-def test_a_killed_training_goes_on_from_its_checkpoint(run, folder):
-    options = ("train", folder / "train.npz", "--checkpoint", folder / "state", "--max-epochs", 2, "-o")
+def test_a_training_resumes_from_its_checkpoint(run, folder):
+    options = (
+        "train",
+        folder / "train.npz",
+        "--checkpoint",
+        folder / "state",
+        "--set",
+        "training.max_epochs=2",
+        "-o",
+    )
     run(*options, folder / "first")
     run(*options, folder / "second")
     first, second = sw.load(folder / "first"), sw.load(folder / "second")
@@ -77,10 +137,17 @@ def test_a_killed_training_goes_on_from_its_checkpoint(run, folder):
     [
         (("train", "nothing.npz", "-o", "m"), "nothing.npz"),
         (("evaluate", "nowhere", "nothing.npz"), "No stopwise model at nowhere"),
-        (("train", "{folder}/train.npz", "-o", "m", "--model", "lstn"), "Did you mean 'lstm'"),
-        (("train", "{folder}/train.npz", "-o", "m", "--order", "9"), "`order` must be in [0, T−1]"),
+        (("train", "{folder}/train.npz", "-o", "m", "--model", "tnh"), "Did you mean 'tanh'"),
+        (("train", "{folder}/train.npz", "-o", "m", "--set", "order=9"), "`order` must be in [0, T−1]"),
         (("train", "{folder}/train.npz", "-o", "m", "--error-rate", "2"), "error_rate"),
         (("train", "{folder}/train.npz", "-o", "m", "--standardize", "togther"), "Did you mean 'together'"),
+        (("train", "{folder}/train.npz", "-o", "m", "--set", "order"), "`--set` must be key=value"),
+        (
+            ("train", "{folder}/train.npz", "-o", "m", "--set", "odrer=2"),
+            "Did you mean 'order'? It has: order",
+        ),
+        (("train", "{folder}/train.npz", "-o", "m", "--prior", "left=0.5"), "'right' is missing"),
+        (("train", "{folder}/train.npz", "-o", "m", "--prior", "up=0.5"), "Known classes: left, right"),
         (("train", "{folder}/nolabel.npz", "-o", "m"), "has no labels"),
         (("evaluate", "{folder}/model", "{folder}/train_X.npy"), "labels the model does not know: 0, 1"),
     ],
@@ -98,8 +165,8 @@ def test_the_installed_command_ends_with_code_2_and_no_traceback(folder):
 
 
 def test_help_names_the_commands(run):
-    told = run("--help")
-    assert all(command in told for command in ("demo", "train", "evaluate"))
+    printed = run("--help")
+    assert all(command in printed for command in ("demo", "train", "evaluate"))
 
 
 def test_demo_prints_its_table_and_draws(run, monkeypatch, tmp_path):
@@ -107,8 +174,8 @@ def test_demo_prints_its_table_and_draws(run, monkeypatch, tmp_path):
     monkeypatch.setattr(demo, "TEST", 40)
     monkeypatch.setattr(demo, "EPOCHS", 1)
     monkeypatch.setattr(demo, "DIM", 4)
-    told = run("demo", "--out", tmp_path)
-    assert all(name in told for name in demo.MODELS)
+    printed = run("demo", "--out", tmp_path)
+    assert all(name in printed for name in demo.MODELS)
     assert {path.name for path in tmp_path.glob("*.png")} == {
         "llr-trajectories.png",
         "llr-scatter.png",

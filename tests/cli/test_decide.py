@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import stopwise as sw
+from helpers import early
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +20,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("decide")
     X, y, _ = sw.datasets.gaussian(200, offset=1.0, dim=2, length=8, seed=0)
     rule = sw.SPRT(2.5)
-    sw.EarlyClassifier(order=1, max_epochs=2, rule=rule).fit(X, np.array(["no", "yes"])[y]).save(
-        path / "model"
-    )
+    early(order=1, max_epochs=2, rule=rule).fit(X, np.array(["no", "yes"])[y]).save(path / "model")
     return path
 
 
@@ -58,35 +57,39 @@ def lines(X):
 ENDS = "".join(f'{{"key": "s{i}", "end": true}}\n' for i in range(6))
 
 
-def check(told, clf, X):
+def check(printed, clf, X):
     expected = clf.decide(X)
-    assert {one["key"] for one in told} == {f"s{i}" for i in range(len(X))}
-    for one in told:
+    assert {one["key"] for one in printed} == {f"s{i}" for i in range(len(X))}
+    for one in printed:
         decision = expected[int(one["key"][1:])]
         assert (one["label"], one["time"], one["forced"]) == (decision.label, decision.time, decision.forced)
         np.testing.assert_allclose(one["scores"], decision.scores, rtol=1e-4, atol=1e-4)
 
 
 def test_keyed_lines_are_decided_as_whole_series(folder, clf, X):
-    told, err = talk(folder, lines(X))
-    check(told, clf, X)
+    printed, err = talk(folder, lines(X))
+    check(printed, clf, X)
     assert err == ""
 
 
 def test_csv_from_a_file_without_a_key(folder, clf, X, tmp_path):
     np.savetxt(tmp_path / "one.csv", X[0], delimiter=",", header="u,v", comments="")
-    (told,), _ = talk(folder, "", "--input", tmp_path / "one.csv")
+    (printed,), _ = talk(folder, "", "--input", tmp_path / "one.csv")
     decision = clf.decide(X[:1])[0]
-    assert (told["label"], told["time"], told["forced"]) == (decision.label, decision.time, decision.forced)
-    assert "key" not in told
+    assert (printed["label"], printed["time"], printed["forced"]) == (
+        decision.label,
+        decision.time,
+        decision.forced,
+    )
+    assert "key" not in printed
 
 
-def test_bad_lines_are_told_and_left_out(folder, clf, X):
+def test_bad_lines_are_printed_and_left_out(folder, clf, X):
     good = lines(X).splitlines(keepends=True)
     bad = ["oops\n", '{"key": "s0", "x": [1, 2, 3]}\n', '{"key": "nobody", "end": true}\n']
     mixed = [*good[:3], *bad, *good[3:]]
-    told, err = talk(folder, "".join(mixed))
-    check(told, clf, X)
+    printed, err = talk(folder, "".join(mixed))
+    check(printed, clf, X)
     assert [line.split(":")[1].strip() for line in err.splitlines()] == ["line 4", "line 5", "line 6"]
 
 
@@ -96,8 +99,8 @@ def test_strict_stops_at_the_first_bad_line(folder):
 
 
 def test_the_end_of_a_stream_forces_its_decision(folder):
-    told, _ = talk(folder, '{"key": "a", "x": [0, 0]}\n{"key": "a", "end": true}\n')
-    assert told[0]["forced"]
+    printed, _ = talk(folder, '{"key": "a", "x": [0, 0]}\n{"key": "a", "end": true}\n')
+    assert printed[0]["forced"]
 
 
 def test_an_answer_comes_before_the_next_line_is_there(folder):
@@ -115,7 +118,7 @@ def test_states_let_a_restart_go_on(folder, clf, X, tmp_path):
     first, _ = talk(folder, "".join(text[:15]), "--state", tmp_path)
     rest, err = talk(folder, "".join(text[15:]) + ENDS, "--state", tmp_path)
     check(first + rest, clf, X)
-    assert "going on with 6 streams as they were after sample 15" in err
+    assert "resuming 6 streams as they were after sample 15" in err
 
 
 def test_a_killed_run_loses_only_what_came_after_the_last_save(folder, clf, X, tmp_path):
@@ -129,8 +132,8 @@ def test_a_killed_run_loses_only_what_came_after_the_last_save(folder, clf, X, t
     first = [json.loads(line) for line in process.communicate()[0].splitlines()]
     rest, err = talk(folder, "".join(text[12:]) + ENDS, "--state", tmp_path)
     assert "after sample 12" in err
-    told = {one["key"]: one for one in rest} | {one["key"]: one for one in first}
-    check(list(told.values()), clf, X)
+    printed = {one["key"]: one for one in rest} | {one["key"]: one for one in first}
+    check(list(printed.values()), clf, X)
 
 
 def test_an_interrupt_saves_the_states(folder, tmp_path):
@@ -156,7 +159,7 @@ def test_a_closed_pipe_ends_it_cleanly(folder):
             process.stdin.close()
 
 
-def test_a_damaged_state_is_told_and_kept(folder, tmp_path):
+def test_a_damaged_state_is_printed_and_kept(folder, tmp_path):
     (tmp_path / "streams.safetensors").write_bytes(b"rubbish")
     _, err = talk(folder, '{"x": [0, 0]}\n', "--state", tmp_path, code=2)
     assert "damaged" in err

@@ -30,7 +30,17 @@ def test_from_videos_to_a_judged_classifier(run, videos, tmp_path):
     assert json.loads((tmp_path / "f" / "features.json").read_text())["settings"]["trained"] is False
     assert "train: 12 videos of 2 classes, 5 frames, 64 features each." in said
     assert f"Next: stopwise train {tmp_path / 'f' / 'train'} -o MODEL" in said
-    run("train", tmp_path / "f" / "train", "-o", tmp_path / "m", "--order", 0, "--max-epochs", 20, "--json")
+    run(
+        "train",
+        tmp_path / "f" / "train",
+        "-o",
+        tmp_path / "m",
+        "--set",
+        "order=0",
+        "--set",
+        "training.max_epochs=20",
+        "--json",
+    )
     judged = json.loads(run("evaluate", tmp_path / "m", tmp_path / "f" / "test", "--json"))
     assert judged["n"] == 4
     assert judged["rules"][0]["error"] == 0

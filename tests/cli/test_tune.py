@@ -9,7 +9,7 @@ import stopwise as sw
 from stopwise import cli
 from stopwise.tuning import search
 
-QUICK = ("--trials", 2, "--max-epochs", 2, "--fix", "order=0", "--fix", "polish=false")
+QUICK = ("--trials", 2, "--max-epochs", 2, "--set", "order=0", "--set", "polish=false")
 
 
 @pytest.fixture(scope="module")
@@ -21,22 +21,28 @@ def folder(tmp_path_factory):
     return path
 
 
+def settings(clf, names):
+    """The settings of a classifier under these names."""
+    params = clf.get_params() | {"model": clf.model.name}
+    nested = {name: f"model__{name.replace('.', '__')}" for name in names}
+    return {name: params[name if name in params else nested[name]] for name in names}
+
+
 def test_the_best_settings_go_straight_into_train(run, folder):
-    told = run("tune", folder / "data.npz", *QUICK, "-o", folder / "best.json")
-    assert "2 trials complete, 0 cut short, 0 diverged." in told
-    assert "the default settings have 0." in told
-    assert "--params" in told
+    printed = run("tune", folder / "data.npz", *QUICK, "-o", folder / "best.json")
+    assert "2 trials complete, 0 cut short, 0 diverged." in printed
+    assert "the default settings have 0." in printed
+    assert "--params" in printed
     best = json.loads((folder / "best.json").read_text())
-    assert (best["order"], best["polish"], best["max_epochs"]) == (0, False, 2)
+    assert (best["order"], best["polish"], best["training.max_epochs"]) == (0, False, 2)
     run("train", folder / "data.npz", "--params", folder / "best.json", "-o", folder / "model")
-    params = sw.load(folder / "model").get_params()
-    assert {name: params[name] for name in best} == best
+    assert settings(sw.load(folder / "model"), best) == best
     run(
         "train", folder / "data.npz", "--params", folder / "best.json",
-        "--max-epochs", 1, "--order", "longest", "-o", folder / "model",
+        "--set", "training.max_epochs=1", "--set", "order=none", "-o", folder / "model",
     )  # fmt: skip
-    changed = sw.load(folder / "model").get_params()
-    assert {name: changed[name] for name in best} == best | {"max_epochs": 1, "order": None}
+    changed = settings(sw.load(folder / "model"), best)
+    assert changed == best | {"training.max_epochs": 1, "order": None}
 
 
 def test_json_tells_every_trial_and_a_storage_goes_on(run, folder):
@@ -75,11 +81,13 @@ def test_an_interrupted_search_keeps_what_is_done(run, folder, kept, monkeypatch
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 130
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith(
+    printed = capsys.readouterr().err.splitlines()[-1]
+    assert printed.startswith(
         f"stopwise: interrupted after 2 of 9 trials; the best settings so far are in {out}."
     )
-    assert told.endswith("The same command goes on from here." if kept else "give it to be able to go on.")
+    assert printed.endswith(
+        "The same command resumes from here." if kept else "give it to be able to resume."
+    )
     assert json.loads(out.read_text())["order"] == 0
     if kept:
         monkeypatch.undo()
@@ -90,8 +98,8 @@ def test_an_interrupted_search_keeps_what_is_done(run, folder, kept, monkeypatch
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tune", "{folder}/data.npz", "-o", "b.json", "--fix", "order"), "`--fix` must be key=value"),
-        (("tune", "{folder}/data.npz", "-o", "b.json", "--fix", "hiden=3"), "Did you mean 'hidden'"),
+        (("tune", "{folder}/data.npz", "-o", "b.json", "--set", "order"), "`--set` must be key=value"),
+        (("tune", "{folder}/data.npz", "-o", "b.json", "--set", "hiden=3"), "Did you mean 'hidden'"),
         (("tune", "{folder}/data.npz", "-o", "{folder}/no/b.json"), "there is no folder"),
         (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/none.json"), "none.json"),
         (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/data.npz"), "settings as JSON"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stopwise.metrics import ausat, sat, sat_curve
+from stopwise.metrics import ausat, records, sat_curve
 from stopwise.rules import SPRT
 
 
@@ -126,7 +126,7 @@ def test_padding_and_chunks_do_not_matter(filler, monkeypatch):
     plain = sat_curve(scores, y, lengths)
     padded = np.concatenate([scores, np.zeros_like(scores)], axis=1)
     padded[np.arange(18) >= lengths[:, None]] = filler
-    monkeypatch.setattr(sat, "CHUNK_NUMBERS", 200)
+    monkeypatch.setattr(records, "CHUNK_NUMBERS", 200)
     other = sat_curve(padded, y, lengths)
     assert np.array_equal(other.thresholds, plain.thresholds)
     assert np.array_equal(other.error, plain.error)

@@ -14,9 +14,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from stopwise.persistence import tensors as storage
-from stopwise.persistence.folder import ABOUT, CheckpointError, load_model, save_model, versions
-from stopwise.persistence.tensors import StorageError
+from stopwise.persistence import tensors as files
+from stopwise.persistence.folder import ABOUT, ModelFolderError, load_model, save_model, versions
+from stopwise.persistence.tensors import TensorFileError
 
 OLD = {"weight": torch.arange(6.0).reshape(2, 3), "bias": torch.tensor([1.0, 2.0])}
 NEW = {"weight": -OLD["weight"], "bias": -OLD["bias"]}
@@ -104,7 +104,7 @@ def test_failed_save_leaves_the_old_model_and_nothing_else(folder, monkeypatch, 
 
 
 def test_failed_writing_of_weights_leaves_the_old_model(folder, monkeypatch):
-    monkeypatch.setattr(storage, "save", Failing(None, 1))
+    monkeypatch.setattr(files, "save", Failing(None, 1))
     with pytest.raises(OSError, match=r"disk full"):
         save_model(folder, NEW, {"order": 9})
     assert_holds(folder, OLD)
@@ -201,7 +201,10 @@ def flip(share):
         (put(b"[]"), "was not written by stopwise"),
         (put(b'"stopwise-model"'), "was not written by stopwise"),
         (put(b'{"model_type": "bert", "weights": 3}'), "was not written by stopwise"),
-        (lambda f: edit(f, format_version=2), "has format version 2; this stopwise reads version 1. Use the"),
+        (
+            lambda f: edit(f, format_version=1),
+            "has format version 1; this stopwise reads version 2. Train the",
+        ),
         (lambda f: edit(f, weights=None), "does not name the weights' file"),
         (lambda f: edit(f, weights={}), "does not name the weights' file"),
         (lambda f: edit(f, weights={"file": 3}), "does not name the weights' file"),
@@ -220,7 +223,7 @@ def flip(share):
 def test_damage_is_told(folder, tmp_path, damage, message):
     (tmp_path / "secret.safetensors").write_bytes(weights_of(folder).read_bytes())
     damage(folder)
-    with pytest.raises(CheckpointError, match=f"{re.escape(str(folder))}.*{message}"):
+    with pytest.raises(ModelFolderError, match=f"{re.escape(str(folder))}.*{message}"):
         load_model(folder)
 
 
@@ -231,7 +234,7 @@ def test_foreign_weights_with_the_right_checksum_are_told(folder, write):
     weights = weights_of(folder)
     write(weights)
     edit(folder, weights={"file": weights.name, "sha256": digest(weights)})
-    with pytest.raises(CheckpointError, match=r"not a safetensors file|not written by stopwise"):
+    with pytest.raises(ModelFolderError, match=r"not a safetensors file|not written by stopwise"):
         load_model(folder)
 
 
@@ -248,14 +251,14 @@ def test_no_model_is_told(tmp_path):
 
 def test_save_never_overwrites_what_is_not_a_model(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(CheckpointError, match=r"`path` must be a folder; .*file is a file"):
+    with pytest.raises(ModelFolderError, match=r"`path` must be a folder; .*file is a file"):
         save_model(tmp_path / "file", OLD, {})
-    with pytest.raises(CheckpointError, match=r"`path` must be a new or empty folder.*holds other files"):
+    with pytest.raises(ModelFolderError, match=r"`path` must be a new or empty folder.*holds other files"):
         save_model(tmp_path, OLD, {})
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_errors_are_value_errors():
-    assert issubclass(CheckpointError, ValueError)
-    assert issubclass(StorageError, ValueError)
+    assert issubclass(ModelFolderError, ValueError)
+    assert issubclass(TensorFileError, ValueError)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from stopwise.persistence import tensors as storage
-from stopwise.persistence.tensors import StorageError
+from stopwise.persistence import tensors as files
+from stopwise.persistence.tensors import TensorFileError
 
 TENSORS = {
     "weight": torch.arange(12.0).reshape(3, 4),
@@ -22,12 +22,12 @@ ABOUT = {"kind": "test", "losses": [0.1, 1 / 3], "name": "größer", "none": Non
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "some[1]" / "file.safetensors"  # brackets, because the name is searched for
-    storage.write(path, TENSORS, ABOUT)
+    files.write(path, TENSORS, ABOUT)
     return path
 
 
 def assert_whole(path, tensors=TENSORS, about=ABOUT):
-    found, told = storage.read(path)
+    found, told = files.read(path)
     assert told == about
     assert found.keys() == tensors.keys()
     for name, value in tensors.items():
@@ -45,7 +45,7 @@ def test_what_was_written_is_read(path):
 
 
 def test_writing_again_replaces(path):
-    storage.write(path, {"other": torch.ones(2)}, {"kind": "new"})
+    files.write(path, {"other": torch.ones(2)}, {"kind": "new"})
     assert_whole(path, {"other": torch.ones(2)}, {"kind": "new"})
     assert names(path) == [path.name]
 
@@ -53,7 +53,7 @@ def test_writing_again_replaces(path):
 def test_tensors_that_share_memory_or_are_no_whole_rows_are_written(path):
     whole = torch.arange(12.0).reshape(3, 4)
     tensors = {"a": whole, "b": whole, "t": whole.t(), "row": whole[:, 1], "learned": whole.requires_grad_()}
-    storage.write(path, tensors, {})
+    files.write(path, tensors, {})
     assert_whole(path, tensors, {})
 
 
@@ -61,8 +61,8 @@ def test_tensors_that_share_memory_or_are_no_whole_rows_are_written(path):
 def test_truncated_file_is_told(path, share):
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
-    with pytest.raises(StorageError, match=r"is damaged or not a safetensors file.*Save it again"):
-        storage.read(path)
+    with pytest.raises(TensorFileError, match=r"is damaged or not a safetensors file.*Save it again"):
+        files.read(path)
 
 
 def test_every_flipped_byte_is_told_or_harmless(path):
@@ -72,8 +72,8 @@ def test_every_flipped_byte_is_told_or_harmless(path):
         for flip in (0x01, 0x80):
             path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
             try:
-                storage.read(path)
-            except StorageError as error:
+                files.read(path)
+            except TensorFileError as error:
                 told.append(str(error))
             else:
                 assert_whole(path)
@@ -92,8 +92,8 @@ def test_every_flipped_byte_is_told_or_harmless(path):
 )
 def test_foreign_safetensors_are_told(path, metadata, message):
     save_file({"weight": torch.ones(2)}, path, metadata)
-    with pytest.raises(StorageError, match=message):
-        storage.read(path)
+    with pytest.raises(TensorFileError, match=message):
+        files.read(path)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_foreign_safetensors_are_told(path, metadata, message):
 )
 def test_description_that_is_no_object_is_told(path, monkeypatch, text, message):
     monkeypatch.setattr(json, "dumps", lambda _: text)
-    storage.write(path, TENSORS, ABOUT)
-    with pytest.raises(StorageError, match=message):
-        storage.read(path)
+    files.write(path, TENSORS, ABOUT)
+    with pytest.raises(TensorFileError, match=message):
+        files.read(path)
 
 
 class Trap:
@@ -125,16 +125,16 @@ def test_reading_cannot_run_code(path, tmp_path, writer):
     else:
         with open(path, "wb") as file:
             writer(Trap(trap), file)
-    with pytest.raises(StorageError, match=r"not a safetensors file"):
-        storage.read(path)
+    with pytest.raises(TensorFileError, match=r"not a safetensors file"):
+        files.read(path)
     assert not trap.exists()
 
 
 def test_missing_file_and_folder_are_told(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"No file at .*nothing"):
-        storage.read(tmp_path / "nothing")
-    with pytest.raises(StorageError, match=r"is a folder, not a file"):
-        storage.read(tmp_path)
+        files.read(tmp_path / "nothing")
+    with pytest.raises(TensorFileError, match=r"is a folder, not a file"):
+        files.read(tmp_path)
 
 
 @pytest.mark.parametrize("place", ["persistence.tensors.save", "atomic.os.replace", "atomic.os.fsync"])
@@ -144,7 +144,7 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch, pl
 
     monkeypatch.setattr(f"stopwise.{place}", fail)
     with pytest.raises(OSError, match=r"disk full"):
-        storage.write(path, {"other": torch.ones(2)}, {})
+        files.write(path, {"other": torch.ones(2)}, {})
     monkeypatch.undo()
     assert_whole(path)
     assert names(path) == [path.name]
@@ -152,7 +152,7 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch, pl
 
 def test_what_cannot_be_described_leaves_the_old_file(path):
     with pytest.raises(TypeError, match=r"not JSON serializable"):
-        storage.write(path, TENSORS, {"what": object()})
+        files.write(path, TENSORS, {"what": object()})
     assert_whole(path)
     assert names(path) == [path.name]
 
@@ -161,5 +161,5 @@ def test_leftovers_of_killed_writers_are_cleared(path):
     path.with_name(f".{path.name}.99999.part").write_text("half")
     other = path.with_name(".other.99999.part")
     other.write_text("not ours")
-    storage.write(path, TENSORS, ABOUT)
+    files.write(path, TENSORS, ABOUT)
     assert names(path) == [other.name, path.name]

@@ -1,4 +1,4 @@
-"""SPRT against plain loops, closed forms and its own promise."""
+"""SPRT against plain loops, closed forms and the error rates it guarantees."""
 
 import itertools
 import math
@@ -25,7 +25,7 @@ def slow_sprt(scores, lengths, needed):
     return [list(column) for column in zip(*decided)]
 
 
-def walk(n=60, steps=12, classes=4, seed=0):
+def random_series(n=60, steps=12, classes=4, seed=0):
     """Scores that drift towards a class, rounded so that ties and exact hits occur."""
     rng = np.random.default_rng(seed)
     increments = rng.normal(size=(n, steps, classes))
@@ -56,7 +56,7 @@ def test_decides_like_plain_loops(name, dtype):
         at = array[t - 1] if per_step else array
         return float([at, at[k] if at.ndim else at, at[k, other] if at.ndim == 2 else None][at.ndim])
 
-    scores, lengths = walk()
+    scores, lengths = random_series()
     decisions = SPRT(table, per_step=per_step).decide(scores.astype(dtype), lengths)
     labels, times, forced = slow_sprt(scores, lengths, needed)
     assert decisions.labels.tolist() == labels
@@ -67,7 +67,7 @@ def test_decides_like_plain_loops(name, dtype):
 
 @pytest.mark.parametrize("error_rate", [0.2, [0.02, 0.3, 0.1, 0.05]])
 def test_error_rate_sets_the_threshold_by_the_rejected_class(error_rate):
-    scores, lengths = walk(seed=1)
+    scores, lengths = random_series(seed=1)
     scores = scores + np.random.default_rng(1).normal(size=scores.shape)  # no exact hits
     rates = np.broadcast_to(error_rate, 4)
     decisions = SPRT(error_rate=error_rate).decide(scores, lengths)
@@ -86,7 +86,7 @@ def test_threshold_is_reached_exactly_not_passed():
 
 
 def test_diagonal_is_ignored():
-    scores, lengths = walk()
+    scores, lengths = random_series()
     table = np.full((4, 4), 2.0)
     np.fill_diagonal(table, np.nan)
     assert SPRT(table) == SPRT(np.full((4, 4), 2.0) - 9 * np.eye(4))
@@ -96,7 +96,7 @@ def test_diagonal_is_ignored():
 
 @pytest.mark.parametrize("table", [[2.0] * 4, np.full((4, 4), 2.0)])
 def test_margins_of_equal_thresholds_are_those_of_the_common_one(table):
-    scores, _ = walk()
+    scores, _ = random_series()
     times = np.arange(1, 13)
     margins = SPRT(table).margins(scores, times)
     assert np.array_equal(margins, SPRT(2.0).margins(scores, times))
@@ -110,7 +110,7 @@ def test_wald_thresholds():
 
 
 def test_wald_reaches_its_error_rates():
-    """Small steps overshoot little, so both error rates come out close to what was asked."""
+    """Small steps overshoot little, so both error rates are close to those asked for."""
     rng = np.random.default_rng(3)
     n, steps, shift = 4000, 400, 0.3
     y = np.arange(n) % 2
@@ -124,7 +124,7 @@ def test_wald_reaches_its_error_rates():
 
 
 @pytest.mark.parametrize("alpha", [0.1, [0.02, 0.2, 0.05]])
-def test_error_rate_keeps_its_promise_on_exact_scores(alpha):
+def test_error_rate_is_kept_on_exact_scores(alpha):
     """Class k has mean 0.5 e_k, i.i.d.: log p(x|k) = 0.5 x_k. Within 4 binomial standard errors."""
     rng = np.random.default_rng(7)
     per_class, classes, steps, offset = 2000, 3, 300, 0.5
@@ -138,21 +138,21 @@ def test_error_rate_keeps_its_promise_on_exact_scores(alpha):
 
 
 def test_higher_threshold_never_stops_earlier():
-    scores, lengths = walk(n=200, seed=2)
+    scores, lengths = random_series(n=200, seed=2)
     times = [SPRT(a).decide(scores, lengths).times for a in np.linspace(0, 8, 33)]
     assert all((later >= earlier).all() for earlier, later in itertools.pairwise(times))
     assert times[0].max() == 1
     assert times[-1].mean() > times[0].mean() + 2
 
 
-def test_classes_can_be_renamed():
+def test_classes_can_be_permuted():
     rng = np.random.default_rng(4)
     scores, lengths = rng.normal(size=(80, 9, 4)).cumsum(1), rng.integers(1, 10, size=80)
     table = rng.uniform(0, 3, size=(4, 4))
-    order = np.array([2, 0, 3, 1])
+    permutation = np.array([2, 0, 3, 1])
     plain = SPRT(table).decide(scores, lengths)
-    renamed = SPRT(table[np.ix_(order, order)]).decide(scores[..., order], lengths)
-    assert np.array_equal(order[renamed.labels], plain.labels)
+    renamed = SPRT(table[np.ix_(permutation, permutation)]).decide(scores[..., permutation], lengths)
+    assert np.array_equal(permutation[renamed.labels], plain.labels)
     assert np.array_equal(renamed.times, plain.times)
     assert len(set(plain.labels)) == 4
 
@@ -222,7 +222,7 @@ def test_wrong_wald(alpha, beta, message):
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
 @pytest.mark.parametrize("rule", [SPRT(0.0), SPRT(1.3), SPRT(np.inf), SPRT(error_rate=0.2)], ids=repr)
-def test_two_largest_scores_tell_what_all_margins_tell(rule, classes):
+def test_the_two_largest_scores_give_the_same_as_all_margins(rule, classes):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(300, classes)).round(1)  # with ties
     times = np.ones(300, dtype=np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stopwise as sw
+from helpers import early
 from stopwise.spark import decide
 
 pytestmark = pytest.mark.spark
@@ -34,7 +35,7 @@ def spark():
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model")
     X, y, _ = sw.datasets.gaussian(200, offset=1.0, dim=2, length=STEPS, seed=0)
-    clf = sw.EarlyClassifier(order=1, max_epochs=2, rule=sw.SPRT(3.0), missing="mask")
+    clf = early(order=1, max_epochs=2, rule=sw.SPRT(3.0), missing="mask")
     clf.fit(X, np.array(["no", "yes"])[y]).save(path)
     return path
 
@@ -60,7 +61,7 @@ def write(folder, name, X, steps):
 def run(spark, folder, model, out):
     """Take all files that are there, then stop; Spark keeps what it has seen in `out/checkpoint`."""
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder))
-    decisions = decide(frame, str(model), key="key", features=["u", "v"], order_by="t", end="last")
+    decisions = decide(frame, str(model), key="key", channels=["u", "v"], order_by="t", end="last")
     writer = decisions.writeStream.format("json").option("path", str(out / "told"))
     writer = writer.option("checkpointLocation", str(out / "checkpoint")).outputMode("append")
     writer.trigger(availableNow=True).start().awaitTermination(240)
@@ -87,4 +88,4 @@ def test_spark_decides_as_local_streams_across_batches_and_restarts(spark, model
 def test_a_model_that_is_not_there_is_told_before_anything_runs(spark, tmp_path):
     frame = spark.readStream.schema(SCHEMA).json(str(tmp_path))
     with pytest.raises((FileNotFoundError, ValueError), match="nowhere"):
-        decide(frame, str(tmp_path / "nowhere"), key="key", features=["u", "v"])
+        decide(frame, str(tmp_path / "nowhere"), key="key", channels=["u", "v"])

@@ -5,16 +5,18 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 import stopwise as sw
-from stopwise.models.networks.modules import Integrator
+from helpers import early
+from stopwise.models import Evidence, Integrator
 
 MODELS = [
     {"model": "accumulator", "order": 0},
     {"model": "accumulator", "order": 2},
     {"model": "accumulator", "order": None},
     {"model": "b2bsqrt", "order": 2},
-    {"model": "lstm", "order": None, "formula": "oblivion"},
+    {"model": "tanh", "order": None, "formula": "oblivion"},
     {"model": "tandemformer", "order": 2},
 ]
 
@@ -23,7 +25,7 @@ def fitted(missing="error", labels=("no", "yes"), **settings):
     X, y, _ = sw.datasets.gaussian(60, offset=1.5, dim=3, length=8, seed=0)
     if missing == "mask":
         X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
-    clf = sw.EarlyClassifier(max_epochs=1, missing=missing, rule=sw.SPRT(2.0), **settings)
+    clf = early(**{"max_epochs": 1, "missing": missing, "rule": sw.SPRT(2.0)} | settings)
     return clf.fit(X, np.array(labels)[y])
 
 
@@ -153,7 +155,7 @@ def test_a_state_that_does_not_fit_is_refused(clf, damage, told):
         ([1.0, 2.0], "3 number"),
         ([1.0, np.nan, 2.0], "NaN"),
         ([np.inf, 0, 0], "infinite"),
-        ([[1e39, 0, 0]], "infinite"),
+        ([1e400, 0, 0], "infinite"),
     ],
 )
 def test_a_bad_sample_is_told_and_leaves_the_stream_as_it_was(clf, x, told):
@@ -168,22 +170,40 @@ def test_a_stream_without_samples_has_nothing_to_decide(clf):
         clf.stream().finish()
 
 
-def test_a_network_of_ones_own_cannot_stream_and_says_so():
-    class Own(Integrator):
-        pass
+class Own(Integrator):
+    """A network without a step of its own."""
 
-    Own.evidence = lambda self, x, multiplets: None
-    Own.__abstractmethods__ = frozenset()
-    clf = fitted(order=0)
-    clf.net_ = Own(3, 2, 0)
-    with pytest.raises(TypeError, match="does not stream"):
-        clf.stream()
+    def __init__(self, channels, classes, order):
+        super().__init__(channels, classes, order)
+        self.head = torch.nn.Linear(channels, classes)
+
+    def evidence(self, x, multiplets):
+        return Evidence(self.head(x).cumsum(1), None)
 
 
-def test_the_memory_of_a_stream_does_not_grow(clf):
+@pytest.mark.parametrize("missing", ["error", "mask"])
+def test_a_network_of_ones_own_streams_by_scoring_again(missing, tmp_path):
+    model = sw.models.Network(Own, order=0, llre_ratio=1.0, polish=False)
+    clf = fitted(missing, model=model)
+    X = 0.1 * sw.datasets.gaussian(3, dim=3, length=40, seed=1)[0]  # longer than the space kept at first
+    scores = clf.scores(X)
+    streams, stream = clf.streams(), clf.stream()
+    for t in range(40):
+        streams.update([*"abc"][: 1 + (t > 2) + (t > 20)], X[: 1 + (t > 2) + (t > 20), t])
+        stream.update(X[0, t])
+        if stream.decided:
+            break
+        np.testing.assert_allclose(stream.scores, scores[0, t], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(streams.scores("a"), scores[0, t], rtol=1e-4, atol=1e-5)
+    again = clf.stream(state=stream.state())
+    np.testing.assert_array_equal(again.scores, stream.scores)
+
+
+def test_the_memory_of_a_stream_does_not_grow():
+    clf = fitted(order=1, rule=sw.SPRT(np.inf))
     stream = clf.stream()
     size = sum(value.nbytes for value in stream._state.values())
-    for _ in range(2000):
-        stream.update(np.zeros(3, np.float32))
-        stream.decided = None
+    for step in range(2000):
+        assert stream.update(np.zeros(3, np.float32)) is None
+        assert stream.time == step + 1
     assert sum(value.nbytes for value in stream._state.values()) == size

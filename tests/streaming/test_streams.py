@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stopwise as sw
+from helpers import early
 
 # What streams promise. Sums of float32 that pass through 15 nats are rounded to 1e-6 on the way.
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
@@ -12,7 +13,7 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 @pytest.fixture(scope="module")
 def clf():
     X, y, _ = sw.datasets.gaussian(60, dim=2, length=6, seed=0)
-    return sw.EarlyClassifier(order=1, max_epochs=1, rule=sw.SPRT(50.0)).fit(X, y)  # hardly ever sure
+    return early(order=1, max_epochs=1, rule=sw.SPRT(50.0)).fit(X, y)  # hardly ever sure
 
 
 def alone(clf, samples):
@@ -57,7 +58,7 @@ def test_the_key_silent_for_longest_is_dropped_and_reported(clf):
     streams.update({"d": [0.0, 1.0]})
     assert dropped == [("c", 1)]
     assert set(streams) == {"a", "b", "d"}
-    streams.update([*"wxyz"], np.zeros((4, 2)))  # more at once than there is room for
+    streams.update([*"wxyz"], np.zeros((4, 2)))  # more at once than are allowed
     assert len(streams) == 3
     assert len(dropped) == 5
 
@@ -71,7 +72,7 @@ def test_a_drop_is_logged_where_nobody_listens(clf, caplog):
 
 def test_a_decided_key_stays_and_its_samples_are_late():
     X, y, _ = sw.datasets.gaussian(60, dim=2, length=6, seed=0)
-    clf = sw.EarlyClassifier(order=0, max_epochs=1, rule=sw.SPRT(0.0)).fit(X, y)
+    clf = early(order=0, max_epochs=1, rule=sw.SPRT(0.0)).fit(X, y)
     streams = clf.streams()
     (decision,) = streams.update({"k": X[0, 0]}).values()
     assert decision.time == 1

@@ -1,9 +1,6 @@
-import inspect
-
 import pytest
 
-from stopwise.estimator import EarlyClassifier
-from stopwise.models.networks.modules import MODELS
+from stopwise.models import MODELS, Training
 from stopwise.tuning import space_for, spaces
 from stopwise.tuning.study import distributions
 
@@ -17,12 +14,13 @@ def test_every_space_holds_the_defaults(model, steps):
         assert distribution._contains(distribution.to_internal_repr(known[name])), name
 
 
-def test_the_defaults_are_those_of_the_classifier():
-    own = inspect.signature(EarlyClassifier).parameters
+def test_the_defaults_are_those_of_the_model():
     known = spaces.defaults("tandemformer")
-    assert known["learning_rate"] == own["learning_rate"].default
+    assert known["training.learning_rate"] == Training().learning_rate
     assert known["heads"] == 2
-    assert "activation" not in spaces.defaults("b2bsqrt")
+    assert known["standardize"] is True
+    assert "training.max_epochs" not in known
+    assert "alpha" not in spaces.defaults("tanh")
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 12, 50])
@@ -35,8 +33,8 @@ def test_orders_fit_the_series(steps):
 
 def test_the_published_space():
     space = space_for("tandemformer", 50)
-    assert space["learning_rate"] == [1e-4, 1e-3, 1e-2]
-    assert space["weight_decay"] == [0.0, 1e-5, 1e-4, 1e-3]
+    assert space["training.learning_rate"] == [1e-4, 1e-3, 1e-2]
+    assert space["training.weight_decay"] == [0.0, 1e-5, 1e-4, 1e-3]
     assert space["dropout"] == (0.0, 0.4)
     assert space["blocks"] == (1, 2)
     assert space["heads"] == (1, 3)
@@ -46,24 +44,19 @@ def test_the_published_space():
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        ({"lerning_rate": [1]}, "Did you mean 'learning_rate'"),
+        ({"training.lerning_rate": [1]}, "Did you mean 'training.learning_rate'"),
         ({"heads": [1]}, "`space` must be one of"),  # not of an LSTM
         ({"hidden": 3}, r"`space`\['hidden'\] must be a list of choices or a tuple"),
         ({"hidden": []}, "must be a list of choices"),
         ({"dropout": (0.4, 0.1)}, "must be a list of choices"),
-        ({"seed": [0, 1]}, "must not hold 'seed'"),
+        ({"random_state": [0, 1]}, "must not hold 'random_state'"),
     ],
 )
 def test_a_wrong_space_is_told(space, message):
     with pytest.raises(ValueError, match=message):
-        spaces.check_space(space, "lstm")
+        spaces.check_space(space, "tanh")
 
 
 def test_a_space_is_a_dict():
     with pytest.raises(TypeError, match="`space` must be a dict"):
-        spaces.check_space(["hidden"], "lstm")
-
-
-def test_settings_go_flat_and_back():
-    settings = {"loss": "lllr", "dropout": 0.1, "model_params": {"hidden": 8, "layer_norm": True}}
-    assert spaces.nest(spaces.flatten(settings, "lstm")) == settings
+        spaces.check_space(["hidden"], "tanh")

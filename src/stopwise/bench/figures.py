@@ -91,7 +91,7 @@ def s_tandemformer_step() -> Figure:
 
 
 def sat_time() -> Figure:
-    """Exact SAT curve against deciding anew at each of 1000 thresholds."""
+    """Exact SAT curve against deciding at each of 1000 thresholds."""
     scores, y = _scores()
     thresholds = np.quantile(np.abs(scores[:, -1, 0]), np.linspace(0, 1, 1000))
     # Ten of the thousand are timed: all of them take ten minutes.
@@ -192,7 +192,7 @@ def _ours(model: str, shape: Shape, params: dict[str, Any] | None = None) -> Wor
     torch.manual_seed(0)
     order = None if shape.order == shape.steps - 1 else shape.order
     network = models.make(model, params or {"hidden": shape.hidden})
-    net = network.build(shape.channels, shape.classes, order, shape.steps)  # type: ignore[attr-defined]
+    net = network.build(shape.channels, shape.classes, order, shape.steps)
     return _training_step(net, lambda x: net(x).scores, shape)
 
 

@@ -36,7 +36,7 @@ def to_json(path: Path, figures: dict[str, Figure]) -> None:
 
 
 def _processor() -> str:
-    """Return the processor's name where the system tells it."""
+    """Return the name of the processor, if the system has it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -97,7 +97,7 @@ def _engine(model: str, shape: tuple[int, int, int]) -> Engine:
     hidden, order, channels = shape
     torch.manual_seed(0)
     network = models.make(model, {"hidden": hidden})
-    step = make_step(network.build(channels, 2, order, order + 2))  # type: ignore[attr-defined]
+    step = make_step(network.build(channels, 2, order, order + 2))
     assert step is not None
     zeros = np.zeros(channels)
     inputs = Inputs(zeros, zeros + 1, zeros.astype(np.float32), mask=False)

@@ -103,7 +103,7 @@ class PrefixEncoder(nn.Module):
 
 
 def threshold_sweep(scores: np.ndarray, y: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Return (mean time, macro error) (thresholds, 2) by deciding anew for every threshold."""
+    """Return (mean time, macro error) (thresholds, 2) by deciding once for every threshold."""
     classes = np.unique(y)
     points = []
     for a in thresholds:

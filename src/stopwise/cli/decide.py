@@ -28,25 +28,26 @@ def decide(
         str, typer.Option("--input", "-i", help="File of samples, JSON lines or CSV; - for standard input.")
     ] = "-",
     state: Annotated[
-        Path | None, typer.Option(help="Folder for the streams' states: a restart goes on where this was.")
+        Path | None, typer.Option(help="Folder for the states of the streams: a restart resumes from it.")
     ] = None,
     save_every: Annotated[int, typer.Option(help="Samples between two saves of the states.")] = 1000,
     max_streams: Annotated[
-        int, typer.Option(help="Most streams at a time; the one silent for longest is dropped, and told.")
+        int,
+        typer.Option(help="Most streams at a time; the least recently updated is dropped, with a warning."),
     ] = 100_000,
     strict: Annotated[bool, typer.Option(help="Stop at the first line that cannot be used.")] = False,
 ) -> None:
-    """Decide on streams of samples as they come: a JSON line for each decision, the moment it falls.
+    """Decide on streams of samples as they arrive: one JSON line for each decision, as soon as it is made.
 
     Lines are {"key": "a", "x": [1.0, 2.0]}, or without a key if there is one stream, or CSV with a header.
-    {"key": "a", "end": true} ends a stream. At the end of the input what is open is decided by force, or,
-    with --state, kept for the next time.
+    {"key": "a", "end": true} ends a stream. At the end of the input open streams are forced to a decision,
+    or, with --state, kept for the next run.
     """
     from stopwise.estimator import load
     from stopwise.validation import check_integer
 
     check_integer("--save-every", save_every, 1)
-    streams = load(model).streams(max_streams=max_streams, on_drop=_tell_drop)
+    streams = load(model).streams(max_streams=max_streams, on_drop=_warn_drop)
     server = StreamServer(
         streams, None if state is None else state / "streams.safetensors", save_every, strict
     )
@@ -91,7 +92,7 @@ class StreamServer:
                 self._answer(key, self.streams.finish(key))
 
     def save(self) -> None:
-        """Write all states aside and move them into place."""
+        """Write all states atomically."""
         if self.path is None:
             return
         import torch
@@ -121,19 +122,19 @@ class StreamServer:
             self.save()
 
     def _answer(self, key: Any, decision: Decision) -> None:
-        told = {} if key == ONLY else {"key": key}
-        told |= {
+        answer = {} if key == ONLY else {"key": key}
+        answer |= {
             "label": decision.label,
             "time": decision.time,
             "forced": decision.forced,
             "scores": decision.scores.round(6).tolist(),
         }
-        print(json.dumps(plain(told)), flush=True)
+        print(json.dumps(plain(answer)), flush=True)
 
     def _refuse(self, line: int, reason: str) -> None:
         if self.strict:
             raise ValueError(f"line {line}: {reason}")
-        print(f"stopwise: line {line}: {reason}; left out", file=sys.stderr, flush=True)
+        print(f"stopwise: line {line}: {reason}; skipped", file=sys.stderr, flush=True)
 
     def _load(self, path: Path) -> None:
         from stopwise.persistence.tensors import read
@@ -143,14 +144,14 @@ class StreamServer:
             self.streams.put(key, {name: tensor[i].numpy() for name, tensor in tensors.items()})
         self.taken = about["taken"]
         print(
-            f"stopwise: going on with {len(about['keys'])} streams as they were after sample {self.taken}; "
-            "samples that came later were not kept",
+            f"stopwise: resuming {len(about['keys'])} streams as they were after sample {self.taken}; later "
+            "samples were not kept",
             file=sys.stderr,
             flush=True,
         )
 
 
-def _tell_drop(key: Any, stream: Any) -> None:
+def _warn_drop(key: Any, stream: Any) -> None:
     print(
         f"stopwise: stream {key!r} was dropped after {stream.time} samples: more than --max-streams are open",
         file=sys.stderr,

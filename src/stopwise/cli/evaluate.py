@@ -49,7 +49,7 @@ def evaluate(
     ]
     promise: dict[str, Any] = {}
     if isinstance(clf.rule_, Calibrated):
-        seen = observed_rate(rules[0], scores, y, lengths, least=FEW)
+        seen = observed_rate(clf.rule_.with_prior(clf.prior_), scores, y, lengths, min_series=FEW)
         promise = {
             "guarantee": clf.rule_.guarantee.to_dict() | {"words": str(clf.rule_.guarantee)},
             "observed": seen,
@@ -88,7 +88,7 @@ def _name(rule: Rule) -> str:
 
 def _observed(guarantee: Guarantee, seen: Any) -> str:
     """Return what was observed of that which a guarantee speaks of."""
-    wrong = "decided wrongly" + (", rightly at the end" if guarantee.target == "accuracy_gap" else "")
+    wrong = "decided wrongly" + (", correctly at the end" if guarantee.target == "accuracy_gap" else "")
     if guarantee.conditional:
         return f"{seen:.2%} {wrong}, at the worst step by which {FEW} series were decided."
     if not isinstance(guarantee.level, tuple):

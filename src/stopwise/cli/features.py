@@ -52,7 +52,7 @@ def features(
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Turn a folder of videos into series of features to train on; an interrupted run goes on."""
+    """Turn a folder of videos into series of features to train on; an interrupted run resumes."""
     from stopwise.features import build_backbone, extract, find_clips
 
     layout = find_clips(videos, dataset, split=split, splits=splits, test_fraction=test_fraction, seed=seed)

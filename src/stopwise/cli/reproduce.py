@@ -31,7 +31,7 @@ def reproduce(
     ] = None,
     data: Annotated[str | None, typer.Option(help="fig4: a set in $STOPWISE_DATA, or nosaic_mnist.")] = None,
 ) -> None:
-    """Reproduce a figure of the paper, or the table of worlds with known LLRs; a stopped run goes on."""
+    """Reproduce a figure of the paper, or the table of worlds with known LLRs; a stopped run resumes."""
     from stopwise.experiments.presets import PRESETS
     from stopwise.validation import check_choice
 

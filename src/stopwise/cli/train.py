@@ -86,7 +86,9 @@ def train(
     clf.save(out)
     report: dict[str, Any] = clf.model_.report_
     history = report.get("history", [])
-    best = min(history, key=lambda record: record.get("validation_loss", np.inf), default={})
+    best: dict[str, float] = min(
+        history, key=lambda record: record.get("validation_loss", np.inf), default={}
+    )
     order = getattr(clf.model_, "order_", None)
     if as_json:
         summary = {"model": str(out), "classes": clf.classes_.tolist(), "order": order, "best": best}

@@ -14,7 +14,7 @@ from stopwise.data.holdout import hold_out
 # rows → x (B, T, C) and lengths (B,)
 Reader = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-DIGEST_SERIES = 8  # series whose values tell one data set from another
+DIGEST_SERIES = 8  # series whose values distinguish data sets
 
 
 @dataclass(frozen=True)

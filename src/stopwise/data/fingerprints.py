@@ -57,6 +57,16 @@ class Fingerprints:
             return np.arange(0)
         return np.flatnonzero(np.isin(_hashes(series, np.arange(len(series))), self.hashes))
 
+    def refuse_seen(self, series: SeriesSet) -> None:
+        """Raise an error if series are among those that the model has seen."""
+        seen = self.matches(series)
+        if len(seen):
+            raise ValueError(
+                f"`X` must be series the model has not seen; {len(seen)} of {len(series)} were given to fit "
+                f"(series {', '.join(map(str, seen[:3]))}{', …' if len(seen) > 3 else ''}), where errors are "
+                "rarer than on new ones. Split the data before fit."
+            )
+
     def to_text(self) -> str:
         """Return the hashes as text; `from_text` reads it."""
         return base64.b85encode(

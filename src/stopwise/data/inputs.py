@@ -106,6 +106,14 @@ class Inputs:
         """C, the numbers a model sees of a sample."""
         return self.channels * (2 if self.mask else 1)
 
+    def check_channels(self, series: SeriesSet) -> None:
+        """Raise an error if series have other channels than those learned from."""
+        if series.channels != self.channels:
+            raise ValueError(
+                f"`X` must have {self.channels} channel(s), as in training; got {series.channels} "
+                f"(shape {series.shape}: series, steps, channels)."
+            )
+
     def read(self, series: SeriesSet, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return x (B, T, C) as a model sees it, zero past each series' end, and lengths (B,), of rows (B,).
 
@@ -120,9 +128,10 @@ class Inputs:
         # Time leads in memory: recurrent networks read it step by step.
         seen = np.empty((x.shape[1], len(x), self.model_channels), np.float32).transpose(1, 0, 2)  # (B, T, C)
         values = seen[..., : self.channels]
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.subtract(x, self.center, out=values, dtype=np.float64, casting="same_kind")
-            values *= (1 / self.scale).astype(np.float32)
+        with np.errstate(over="ignore"):  # what is too large is reported below
+            np.multiply(
+                x - self.center, 1 / self.scale, out=values, dtype=np.float64, casting="same_kind"
+            )
         _check_values(values, series, rows, self.mask)
         if self.mask:
             observed = ~np.isnan(values)
@@ -222,14 +231,27 @@ def _moments(series: SeriesSet, mask: bool, random_state: int) -> tuple[np.ndarr
         chosen = np.random.default_rng(random_state).choice(len(rows), MOMENT_SERIES, replace=False)
         rows = np.sort(chosen)
     scaler = StandardScaler()
+    reference = np.zeros(series.channels)
     for start in range(0, len(rows), MOMENT_BATCH):
         part = rows[start : start + MOMENT_BATCH]
         x, lengths = series.batch(part)
         _check_values(x, series, part, mask)
         samples = x[inside(lengths, x.shape[1])].astype(np.float64)  # (samples, D)
-        scaler.partial_fit(samples)
-    mean, variance = np.nan_to_num(scaler.mean_), np.nan_to_num(scaler.var_)
+        if not start:
+            reference = _first_observed(samples)
+        with np.errstate(invalid="ignore"):  # a channel without any observation
+            scaler.partial_fit(samples - reference)
+    mean, variance = reference + np.nan_to_num(scaler.mean_), np.nan_to_num(scaler.var_)
     return mean, np.where(scaler.scale_ == np.sqrt(variance), np.sqrt(variance), 0.0)
+
+
+def _first_observed(samples: np.ndarray) -> np.ndarray:
+    """Return the first observed value (D,) of each channel of samples (n, D), 0 where there is none.
+
+    Subtracted before sums are taken, it keeps the digits of a small deviation beside a large offset.
+    """
+    first = (~np.isnan(samples)).argmax(axis=0)  # (D,)
+    return np.nan_to_num(samples[first, np.arange(samples.shape[1])])
 
 
 def _held(values: np.ndarray, observed: np.ndarray, fill: np.ndarray) -> np.ndarray:
@@ -250,6 +272,7 @@ def _held(values: np.ndarray, observed: np.ndarray, fill: np.ndarray) -> np.ndar
 def _check_values(x: np.ndarray, series: SeriesSet, rows: np.ndarray, mask: bool) -> None:
     """Refuse what a model cannot take. A finite sum shows at once that every number is finite."""
     with np.errstate(over="ignore", invalid="ignore"):
+        x = x.astype(np.float32, copy=False)
         if np.isfinite(x.sum(dtype=np.float64)):
             return
     bad = np.isinf(x) if mask else ~np.isfinite(x)

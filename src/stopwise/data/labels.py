@@ -62,6 +62,20 @@ def known_indices(name: str, labels: Any, n: int, classes: np.ndarray) -> np.nda
     return np.searchsorted(classes, labels)
 
 
+def by_index(name: str, values: Any, classes: np.ndarray) -> Any:
+    """Return {label: value} as {class index: value}, and anything else as it is; `name` is for the message.
+
+    Examples
+    --------
+    >>> by_index("`error_rate`", {"walk": 0.1}, np.array(["sit", "walk"]))
+    {1: 0.1}
+    """
+    if not isinstance(values, Mapping):
+        return values
+    places = known_indices(name, list(values), len(values), classes)
+    return dict(zip(places.tolist(), values.values()))
+
+
 def check_prior_setting(prior: Any) -> None:
     """Refuse a `prior` that is neither a known word nor a dict."""
     if not isinstance(prior, Mapping) and not (isinstance(prior, str) and prior in (EMPIRICAL, UNIFORM)):

@@ -126,7 +126,7 @@ class _Mapped:
     @staticmethod
     def of(data: Any) -> Any:
         """Return the place of a whole memory map, and anything else (a part of a map too) as it is."""
-        # A view's base is the map it is a view of, yet it tells that map's offset and file.
+        # The base of a view is the map it is a view of, yet its offset and file are those of that map.
         whole = isinstance(data, np.memmap) and isinstance(data.base, mmap.mmap)
         # Changes of a copy-on-write map are not in the file.
         return _Mapped(data) if whole and data.filename is not None and data.mode != "c" else data

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stopwise.validation import check_scores
+from stopwise.validation import check_scores, inside
 
 # Numbers worked on at once: bounds the memory beyond the inputs.
 CHUNK_NUMBERS = 1_000_000
@@ -72,8 +72,8 @@ def llr_error(scores: Any, true_scores: Any, lengths: Any = None) -> LLRError:
     rows = max(1, CHUNK_NUMBERS // (steps * classes))
     for start in range(0, n, rows):
         part = slice(start, start + rows)
-        inside = np.arange(steps) < lengths[part, None]  # (rows, T)
-        sums += _sums(scores[part][inside], true_scores[part][inside])
+        steps_of_series = inside(lengths[part], steps)  # (rows, T)
+        sums += _sums(scores[part][steps_of_series], true_scores[part][steps_of_series])
     differences, sizes, products, squares = sums.tolist()
     mean_abs = differences / (int(lengths.sum()) * classes * (classes - 1) / 2)
     if squares == 0:

@@ -1,27 +1,20 @@
-"""The exact speed-accuracy tradeoff (SAT) curve: every threshold at once, without a grid.
-
-With one common threshold a, a series stops at the first step where the lead of its best class reaches a.
-Its hitting time therefore changes only where a passes a record of the lead, so sorting all records of all
-series gives every point of the curve.
-"""
+"""The exact speed-accuracy tradeoff (SAT) curve: every threshold at once, without a grid."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from stopwise.metrics.curve import ClassChanges, SATCurve
+from stopwise.metrics.records import lead_records, leads_and_errors
 from stopwise.validation import check_class_indices, check_scores
-
-# Numbers worked on at once: bounds the memory beyond the inputs.
-CHUNK_NUMBERS = 1_000_000
 
 
 def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
     """Return the exact speed-accuracy tradeoff curve of the test with one common threshold.
 
-    The points are those of `SPRT(threshold)` for every threshold there is. At the end of a series the
+    The points are those of `SPRT(threshold)` for every possible threshold. At the end of a series the
     decision is forced: the class of the highest score.
 
     Parameters
@@ -52,84 +45,28 @@ def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
         raise ValueError("`scores` holds no series; a curve needs at least one.")
     y = check_class_indices(y, n, classes)
     steps = int(lengths.max())
-    events = _events(*leads_and_errors(scores[:, :steps], y, lengths), lengths)
-    new_value = np.append(True, events.value[1:] != events.value[:-1])
-    first = np.flatnonzero(new_value)  # (P - 1,) first event at each distinct value
-
-    def run(start: int, change: np.ndarray) -> np.ndarray:
-        return np.cumsum(np.append(start, np.add.reduceat(change, first, dtype=np.int64)))  # (P,)
-
-    # Whole numbers until the end: no rounding error builds up along the curve.
-    total = run(n, events.next_time - events.time)
-    squares = run(n, events.next_time**2 - events.time**2)
-    changed = np.flatnonzero(events.next_wrong != events.wrong)
+    leads, wrong = leads_and_errors(scores[:, :steps], y, lengths)
+    records = lead_records(leads, wrong, wrong[np.arange(n), lengths - 1], lengths)
+    total = records.totals(n, records.next_time - records.time)
+    squares = records.totals(n, records.next_time**2 - records.time**2)
+    changed = np.flatnonzero(records.next_wrong != records.wrong)
     changes = ClassChanges(
         totals=np.bincount(y, minlength=classes),
-        start=np.bincount(y[events.series[(events.time == 1) & events.wrong]], minlength=classes),
-        points=np.cumsum(new_value)[changed],
-        classes=y[events.series[changed]],
-        change=np.where(events.next_wrong[changed], 1, -1),
+        start=np.bincount(y[records.series[(records.time == 1) & records.wrong]], minlength=classes),
+        points=np.cumsum(records.is_new_value)[changed],
+        classes=y[records.series[changed]],
+        change=np.where(records.next_wrong[changed], 1, -1),
     )
+    thresholds = records.thresholds
     return SATCurve(
-        thresholds=np.append(events.value[first], np.inf),
+        thresholds=thresholds,
         mean_time=total / n,
         std_time=np.sqrt(n * squares - total**2) / n,
-        error=_macro_error(changes, len(first) + 1),
-        forced=run(0, events.final) / n,
+        error=_macro_error(changes, len(thresholds)),
+        forced=records.totals(0, records.final) / n,
         length=steps,
         _changes=changes,
     )
-
-
-class _Events(NamedTuple):
-    """The records of the leads, lowest first: above `value`, a series goes on from one time to the next."""
-
-    value: np.ndarray  # (m,) the lead at the record
-    series: np.ndarray  # (m,)
-    time: np.ndarray  # (m,) of the record
-    wrong: np.ndarray  # (m,) whether the decision there is wrong
-    next_time: np.ndarray  # (m,) of the next record of the series, or of its end
-    next_wrong: np.ndarray  # (m,)
-    final: np.ndarray  # (m,) True where no record follows: the decision is then forced
-
-
-def _events(leads: np.ndarray, wrong: np.ndarray, lengths: np.ndarray) -> _Events:
-    series, step = np.nonzero(leads > _best_before(leads))  # (m,), in order of series, then time
-    final = np.append(series[1:] != series[:-1], True)
-    next_step = np.where(final, lengths[series] - 1, np.roll(step, -1))
-    value = leads[series, step]
-    order = np.argsort(value)
-    columns = (value, series, step + 1, wrong[series, step], next_step + 1, wrong[series, next_step], final)
-    return _Events(*(column[order] for column in columns))
-
-
-def leads_and_errors(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much the best class leads, and whether it is wrong, at each step: both (n, T).
-
-    Past the end of a series the lead is minus infinity.
-    """
-    n, steps, classes = scores.shape
-    leads = np.empty((n, steps))
-    wrong = np.empty((n, steps), dtype=bool)
-    rows = max(1, CHUNK_NUMBERS // (steps * classes))
-    for start in range(0, n, rows):
-        part = slice(start, start + rows)
-        outside = np.arange(steps) >= lengths[part, None]  # (rows, T)
-        chunk = scores[part].astype(np.float64)  # (rows, T, K), a copy
-        chunk[outside] = 0
-        top = chunk.argmax(-1)[..., None]
-        best = np.take_along_axis(chunk, top, -1)[..., 0]
-        np.put_along_axis(chunk, top, -np.inf, -1)
-        leads[part] = np.where(outside, -np.inf, best - chunk.max(-1))
-        wrong[part] = top[..., 0] != y[part, None]
-    return leads, wrong
-
-
-def _best_before(leads: np.ndarray) -> np.ndarray:
-    """Return the highest lead of all earlier steps, minus infinity at the first: (n, T)."""
-    best = np.full_like(leads, -np.inf)
-    np.maximum.accumulate(leads[:, :-1], axis=1, out=best[:, 1:])
-    return best
 
 
 def _macro_error(changes: ClassChanges, points: int) -> np.ndarray:

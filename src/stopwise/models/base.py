@@ -99,10 +99,12 @@ class Model(BaseEstimator, ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return the fitted model as plain JSON values: its name, parameters and what `fit` learned."""
+        # A subclass of a named model is a model of the user's own, although it inherits the name.
+        name = vars(type(self)).get("name")
         return {
-            "name": self.name,
+            "name": name,
             "class": type(self).__name__,
-            "params": plain_params(self) if self.name else {},
+            "params": plain_params(self) if name else {},
             "fitted": self.fitted() | {"classes": self.classes_count_, "channels": self.channels_},
             "report": self.report_,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,3 +43,31 @@ def check_prior(prior: Any, classes: int | None = None) -> np.ndarray:
             "Divide counts by their sum, and drop classes that cannot occur."
         )
     return array
+
+
+def check_prior_fits(prior: np.ndarray | None, classes: int) -> None:
+    """Raise ValueError if a prior (K,) is for another number of classes than the scores have."""
+    if prior is not None and len(prior) != classes:
+        raise ValueError(
+            f"`prior` is for {len(prior)} classes; the scores have {classes}. Give one share per class."
+        )
+
+
+def add_log_prior(scores: np.ndarray, prior: np.ndarray | None) -> np.ndarray:
+    """Return `S + log prior` in float64, (..., K): log posteriors up to a constant. None changes nothing."""
+    if prior is None:
+        return scores
+    check_prior_fits(prior, scores.shape[-1])
+    return np.asarray(scores, dtype=np.float64) + np.log(prior)
+
+
+def check_class_labels(classes: Sequence[Any] | None, count: int) -> list[Any]:
+    """Return the labels of the K classes; None means that the class indices are the labels."""
+    if classes is None:
+        return list(range(count))
+    labels = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    if len(labels) != count or len(set(labels)) != count:
+        raise ValueError(
+            f"`classes` must be {count} distinct labels, one per class of `scores`; got {labels}."
+        )
+    return labels

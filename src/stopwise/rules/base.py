@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import inspect
-import json
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
 from stopwise.decision import Decision, Decisions
-from stopwise.validation import check_integer, check_scores
+from stopwise.rules.arrays import add_log_prior, check_prior, check_prior_fits
+from stopwise.rules.parameters import Parameters
+from stopwise.validation import check_integer, check_scores, inside
 
 # Numbers worked on at once: bounds the memory of a decision on millions of series.
 CHUNK_NUMBERS = 1_000_000
 
-# Larger tables are shown by their shape: half a million thresholds help nobody on a screen.
-SHOWN_NUMBERS = 100
 
-
-class Rule(ABC):
+class Rule(Parameters, ABC):
     """A stopping rule.
 
     A rule says by how much each class is past its threshold. Class k is accepted at the first step
-    where its margin is >= 0; if several are, the largest margin wins. A series that ends before that
-    is decided by force: the class of the highest score.
+    where its margin is >= 0; if several are, the largest margin wins. A series that ends before that gets
+    a forced decision: the class of the highest score, or of the highest posterior if a prior is bound to
+    the rule (`with_prior`).
 
     A rule holds no state, so it decides whole arrays (`decide`), many streams at one moment (`accept`)
-    and one stream sample by sample (`step`) with the same answer.
+    and one stream sample by sample (`step`) with the same result.
 
     A rule of your own implements `margins`. Its constructor stores each argument under its own name:
-    printing, comparing and saving a rule read them there.
+    printing, comparing, cloning and saving a rule read them there.
 
     Examples
     --------
@@ -42,9 +40,11 @@ class Rule(ABC):
     ...         return scores - self.lead
     >>> Strict(2.0).decide([[[1.0, 0.0], [2.5, 0.0]]])[0].time
     2
-    >>> Strict(2.0)
-    Strict(lead=2.0)
+    >>> Strict(2.0).set_params(lead=3.0)
+    Strict(lead=3.0)
     """
+
+    _bound_prior: np.ndarray | None = None
 
     @abstractmethod
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -64,8 +64,55 @@ class Rule(ABC):
         """
 
     def best_guess(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return the class to decide for when series end at `times`: that of the highest score, (...)."""
-        return scores.argmax(-1)
+        """Return the class to decide for when series end at `times`, (...): argmax of S + log prior."""
+        return add_log_prior(scores, self._bound_prior).argmax(-1)
+
+    def with_prior(self, prior: Any) -> Self:
+        """Return a copy of the rule for classes that occur with these shares.
+
+        The prior weighs the classes where a rule has to: in decisions forced by the end of a series, in
+        `FixedTime`, and in a `MaxProbability` without a prior of its own. `SPRT`, `Tapering` and
+        `Calibrated` accept by log-likelihood ratios alone, with or without a prior. `FiniteHorizon` learned
+        its prior in `fit` and ignores this one.
+
+        The prior is not an argument of the rule: it is kept by copies, clones and pickles, but takes no part
+        in `to_dict`, in comparisons or in what is printed.
+
+        Parameters
+        ----------
+        prior
+            (K,) shares of the classes, positive, summing to 1.
+
+        Examples
+        --------
+        >>> from stopwise.rules import SPRT
+        >>> rule = SPRT(3.0).with_prior([0.9, 0.1])
+        >>> rule.decide([[[0.0, 1.0]]]).labels  # forced; log 9 = 2.2 nats speak for class 0
+        array([0])
+        >>> rule == SPRT(3.0), rule.bound_prior
+        (True, array([0.9, 0.1]))
+        """
+        bound = copy.deepcopy(self)
+        bound._bound_prior = check_prior(prior)
+        return bound
+
+    @property
+    def bound_prior(self) -> np.ndarray | None:
+        """The prior (K,) that `with_prior` bound to this rule; None without."""
+        return self._bound_prior
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments in place; the bound prior is kept.
+
+        Parameters
+        ----------
+        **params
+            New values by name, checked as by the constructor. If one of them is not valid, nothing changes.
+        """
+        prior = self._bound_prior
+        super().set_params(**params)
+        self._bound_prior = prior
+        return self
 
     def decide(self, scores: Any, lengths: Any = None) -> Decisions:
         """Decide on n series at once.
@@ -79,7 +126,8 @@ class Rule(ABC):
         """
         scores, lengths = check_scores(scores, lengths)
         n, _, classes = scores.shape
-        # Padding past the longest series is no step, and a rule with a table per step need not cover it.
+        check_prior_fits(self._bound_prior, classes)
+        # A rule with a table per step need not cover padding beyond the longest series.
         steps = int(lengths.max(initial=1))
         labels = np.empty(n, dtype=np.int64)
         times = np.empty(n, dtype=np.int64)
@@ -91,7 +139,7 @@ class Rule(ABC):
         return Decisions(labels, times, forced, scores[np.arange(n), times - 1], lengths)
 
     def accept(self, scores: Any, times: Any) -> np.ndarray:
-        """Return the class each stream accepts at this moment, or -1.
+        """Return the class that each stream accepts at this moment, or -1.
 
         Parameters
         ----------
@@ -107,10 +155,11 @@ class Rule(ABC):
                 "For one stream use step()."
             )
         scores = check_scores(scores[:, None])[0][:, 0]
+        check_prior_fits(self._bound_prior, scores.shape[-1])
         return self.accept_checked(scores, _check_times(times, len(scores)))
 
     def accept_checked(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Do as `accept` does, for scores known to be finite (n, K) and times known to be counts (n,)."""
+        """Do the same as `accept` without checks, for finite scores (n, K) and integer times (n,) >= 1."""
         margins = self.margins(scores, times)  # (n, K)
         return np.where(margins.max(-1) >= 0, margins.argmax(-1), -1)
 
@@ -135,6 +184,7 @@ class Rule(ABC):
                 "For many streams use accept(), for whole series decide()."
             )
         scores = check_scores(scores[None, None])[0][0]  # (1, K)
+        check_prior_fits(self._bound_prior, scores.shape[-1])
         label = int(self.accept_checked(scores, np.array(time))[0])
         if label >= 0:
             return Decision(label, time, False, scores[0])
@@ -142,68 +192,19 @@ class Rule(ABC):
             return None
         return Decision(int(self.best_guess(scores, np.array([time]))[0]), time, True, scores[0])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rule as plain JSON values; `from_dict` reads them back. Infinity becomes "inf"."""
-        return {"rule": type(self).__name__} | {k: _to_json(v) for k, v in self._arguments().items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the rule that `to_dict` described."""
-        if not isinstance(values, Mapping) or values.get("rule") != cls.__name__:
-            raise ValueError(
-                f"`values` must be a dict with rule={cls.__name__!r}, as {cls.__name__}.to_dict() "
-                f"returns; got {values!r}."
-            )
-        arguments = {name: _from_json(value) for name, value in values.items() if name != "rule"}
-        known = inspect.signature(cls).parameters
-        needed = {name for name, parameter in known.items() if parameter.default is parameter.empty}
-        unknown, missing = sorted(arguments.keys() - known), sorted(needed - arguments.keys())
-        if unknown or missing:
-            raise ValueError(
-                f"`values` must hold the arguments of {cls.__name__}: {', '.join(known)}; "
-                f"unknown: {', '.join(unknown) or 'none'}, missing: {', '.join(missing) or 'none'}."
-            )
-        return cls(**arguments)
-
     def _decide_rows(self, scores: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return labels, times and whether each decision was forced, all (n,), of scores (n, T, K)."""
         n, steps, _ = scores.shape
-        inside = np.arange(steps) < lengths[:, None]  # (n, T)
-        padded = np.where(inside[..., None], scores, 0)
+        steps_of_series = inside(lengths, steps)  # (n, T)
+        padded = np.where(steps_of_series[..., None], scores, 0)
         margins = self.margins(padded, np.arange(1, steps + 1))  # (n, T, K)
-        accepted = (margins.max(-1) >= 0) & inside
+        accepted = (margins.max(-1) >= 0) & steps_of_series
         forced = ~accepted.any(1)
         first = np.where(forced, lengths - 1, accepted.argmax(1))
         rows = np.arange(n)
         guesses = self.best_guess(scores[rows, first], first + 1)
         labels = np.where(forced, guesses, margins[rows, first].argmax(-1))
         return labels, first + 1, forced
-
-    def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def __repr__(self) -> str:
-        defaults = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
-        shown = [
-            f"{name}={_show(value)}"
-            for name, value in self._arguments().items()
-            if isinstance(value, np.ndarray) or value != defaults[name]
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash(json.dumps(self.to_dict()))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Copies and unpickled arrays come back writeable.
-        self.__dict__.update(state)
-        for value in state.values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
 
 
 def _check_times(times: Any, n: int) -> np.ndarray:
@@ -213,31 +214,7 @@ def _check_times(times: Any, n: int) -> np.ndarray:
             f"`times` must be one number or have shape ({n},), one per stream; got shape {array.shape}."
         )
     if not np.issubdtype(array.dtype, np.integer) and array.size:
-        raise TypeError(f"`times` must be whole numbers; got dtype {array.dtype}.")
+        raise TypeError(f"`times` must be integers; got dtype {array.dtype}.")
     if array.size and array.min() < 1:
         raise ValueError(f"`times` count samples from 1; got {array.min()}.")
     return array.astype(np.int64)
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return _to_json(value.tolist())
-    if isinstance(value, list):
-        return [_to_json(item) for item in value]
-    return "inf" if value == np.inf else value
-
-
-def _from_json(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_from_json(item) for item in value]
-    return np.inf if value == "inf" else value
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        if value.size > SHOWN_NUMBERS:
-            return f"<array of shape {value.shape}>"
-        return _show(value.tolist())
-    if isinstance(value, list):
-        return f"[{', '.join(map(_show, value))}]"
-    return "float('inf')" if value == np.inf else repr(value)

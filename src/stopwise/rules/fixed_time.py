@@ -1,9 +1,10 @@
-"""Decide after a fixed number of samples: the baseline every early rule has to beat."""
+"""Decide after a fixed number of samples: the baseline for every early rule."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from stopwise.rules.arrays import add_log_prior
 from stopwise.rules.base import Rule
 from stopwise.validation import check_integer
 
@@ -11,7 +12,8 @@ from stopwise.validation import check_integer
 class FixedTime(Rule):
     """Accept the class of the highest score at step `time`, never before.
 
-    A series that ends sooner is decided by force at its end.
+    With a prior bound by `with_prior` it is the class of the highest posterior. A series that ends sooner
+    gets a forced decision at its end.
 
     Parameters
     ----------
@@ -31,7 +33,10 @@ class FixedTime(Rule):
         self.time = check_integer("time", time, 1)
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return `S_k - max S` for each class k from step `time` on, minus infinity before, (..., K)."""
-        scores = np.asarray(scores, dtype=np.float64)
+        """Return `S_k - max S` for each class k from step `time` on, minus infinity before, (..., K).
+
+        S includes the logarithm of the bound prior, if there is one.
+        """
+        scores = add_log_prior(np.asarray(scores, dtype=np.float64), self._bound_prior)
         due = np.asarray(times) >= self.time
         return np.where(due[..., None], scores - scores.max(-1, keepdims=True), -np.inf)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.rules.arrays import check_prior
+from stopwise.rules.arrays import add_log_prior, check_prior
 from stopwise.rules.base import Rule
 from stopwise.validation import check_real
 
@@ -25,7 +25,8 @@ class MaxProbability(Rule):
     probability
         The posterior to reach, in (0, 1]. The value 1 is never reached: it waits for the end.
     prior
-        (K,) prior probabilities, positive, summing to 1; None means equal.
+        (K,) prior probabilities, positive, summing to 1. None: the prior bound by `with_prior`; without
+        one, all classes are equally likely.
 
     Examples
     --------
@@ -43,7 +44,7 @@ class MaxProbability(Rule):
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return the posterior log-odds of each class minus those of `probability`, (..., K)."""
-        # In log-odds, posteriors that differ from 1 by less than a float can tell keep their order.
+        # In log-odds, posteriors that would all round to 1 keep their order.
         p = self.probability
         return _log_odds(self._weigh(scores)) - (math.inf if p == 1 else math.log(p) - math.log1p(-p))
 
@@ -52,23 +53,16 @@ class MaxProbability(Rule):
         return self._weigh(scores).argmax(-1)
 
     def _weigh(self, scores: np.ndarray) -> np.ndarray:
-        scores = np.asarray(scores, dtype=np.float64)
-        if self.prior is None:
-            return scores
-        if len(self.prior) != scores.shape[-1]:
-            raise ValueError(
-                f"`prior` is for {len(self.prior)} classes; the scores have {scores.shape[-1]}. "
-                f"Give {scores.shape[-1]} values, or None for equal ones."
-            )
-        return scores + np.log(self.prior)
+        prior = self._bound_prior if self.prior is None else self.prior
+        return add_log_prior(np.asarray(scores, dtype=np.float64), prior)
 
 
 def _log_odds(weighed: np.ndarray) -> np.ndarray:
     """Return `z_k - logsumexp over l != k of z_l` for each class k, (..., K)."""
     top = weighed.argmax(-1)[..., None]  # (..., 1)
     best = np.take_along_axis(weighed, top, -1)
-    # For all but the top class the sum over the others holds the top one, so it can be had by
-    # subtraction; for the top class that would cancel, and the others are summed on their own scale.
+    # For all but the top class the sum over the others includes the top one, so subtraction is exact
+    # enough. For the top class it would cancel, so the others are summed relative to the second class.
     share = np.exp(weighed - best)
     np.put_along_axis(share, top, 0.0, -1)
     others = best + np.log1p(share.sum(-1, keepdims=True) - share)

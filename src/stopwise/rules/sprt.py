@@ -19,11 +19,13 @@ class SPRT(Rule):
     the threshold a_kl: `S_k - S_l >= a_kl`. Threshold 0 stops at the first sample, infinity waits for
     the end of the series.
 
-    With `error_rate` the thresholds are `a_kl = log((K - 1) / error_rate_l)`. What this promises: if the
-    scores are the true log-likelihoods (up to a term common to all classes), at most the share
-    `error_rate_l` of the series of class l is decided wrongly *before its end*, whatever the dependence
-    between samples. It promises nothing on decisions forced by the end of a series, nor on estimated
-    scores that are off.
+    With `error_rate` the thresholds are `a_kl = log((K - 1) / error_rate_l)`. If the scores are the true
+    log-likelihoods (up to a term common to all classes), at most the share `error_rate_l` of the series of
+    class l is then decided wrongly *before their end*, whatever the dependence between samples. This does
+    not cover decisions forced by the end of a series, nor scores that are only estimates.
+
+    A prior bound by `with_prior` changes forced decisions only: the thresholds bound the error of each
+    class, whatever its share.
 
     Parameters
     ----------
@@ -85,9 +87,31 @@ class SPRT(Rule):
             )
         return cls([math.log((1 - alpha) / beta), math.log((1 - beta) / alpha)])
 
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments in place; a new `threshold` replaces `error_rate`, and vice versa.
+
+        Parameters
+        ----------
+        **params
+            New values by name, checked as by the constructor. If one of them is not valid, nothing changes.
+
+        Examples
+        --------
+        >>> SPRT(error_rate=0.05).set_params(threshold=3.0)
+        SPRT(threshold=3.0)
+        """
+        replaced: dict[str, dict[str, Any]] = {
+            "threshold": {"error_rate": None},
+            "error_rate": {"threshold": None, "per_step": False},
+        }
+        for name, cleared in replaced.items():
+            if params.get(name) is not None:
+                params = cleared | params
+        return super().set_params(**params)
+
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return `min over l != k of S_k - S_l - a_kl` for each class k, (..., K)."""
-        # In float64 whatever comes in: the exact speed-accuracy curve takes the same differences.
+        # Always in float64: the exact speed-accuracy curve takes the same differences.
         scores = np.asarray(scores, dtype=np.float64)
         if self.error_rate is not None:
             return self._error_rate_margins(scores)
@@ -100,13 +124,13 @@ class SPRT(Rule):
         return scores - best_other(scores) - (needed if kind else needed[..., None])
 
     def accept_checked(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Do as `accept` does, for scores known to be finite (n, K) and times known to be counts (n,)."""
+        """Do the same as `accept` without checks, for finite scores (n, K) and integer times (n,) >= 1."""
         needed = self.threshold
         if self.error_rate is not None and np.ndim(self.error_rate) == 0:
             needed = math.log((scores.shape[-1] - 1) / float(self.error_rate))
         if self.per_step or not isinstance(needed, float):
             return super().accept_checked(scores, times)
-        # One threshold for all pairs: the two largest scores tell, in a third of the time.
+        # With one threshold for all pairs the two largest scores are enough, in a third of the time.
         second, first = np.moveaxis(np.partition(scores.astype(np.float64), -2, axis=-1)[..., -2:], -1, 0)
         return np.where(first - second >= needed, scores.argmax(-1), -1)
 
@@ -121,7 +145,7 @@ class SPRT(Rule):
 
     def _pair_margins(self, table: np.ndarray, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         margins = np.empty_like(scores)
-        # One accepted class at a time: all pairs at once would be K times the memory of the scores.
+        # One accepted class at a time: all pairs at once would take K times the memory of the scores.
         for k in range(scores.shape[-1]):
             needed = table[times - 1, k] if self.per_step else table[k]  # (..., K)
             lead = scores[..., k, None] - scores - needed
@@ -171,7 +195,7 @@ def _check_threshold(threshold: Any, per_step: bool) -> float | np.ndarray:
 
 
 def _without_diagonal(array: np.ndarray) -> np.ndarray:
-    """Return (..., K, K) with a zero diagonal: what stands there is ignored, and must not differ."""
+    """Return (..., K, K) with a zero diagonal: it is ignored, so it must not make equal rules differ."""
     return frozen_floats("threshold", np.where(np.eye(array.shape[-1], dtype=bool), 0, array))
 
 

@@ -1,4 +1,4 @@
-"""A threshold that shrinks to zero at a horizon: sure early on, content with less towards the end."""
+"""A threshold that falls to zero at a horizon: strict early on, less strict towards the end."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from stopwise.validation import check_integer, check_real
 class Tapering(Rule):
     """A common threshold that falls with time: `a(t) = threshold * (1 - t / horizon) ** exp(kappa)`.
 
-    From the horizon on it is 0, so every decision falls by then.
+    From the horizon on it is 0, so every series is decided by then.
 
     Parameters
     ----------
     threshold
-        The threshold in nats that the rule starts from, >= 0 and finite.
+        The threshold in nats at t = 0, >= 0 and finite.
     horizon
         The step at which the threshold reaches 0.
     kappa
-        The shape: 0 is a straight line, positive falls fast at first, negative falls late.
+        The shape: 0 is a straight line; positive values fall fast at first, negative values fall late.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class Malformed:
 def read_samples(lines: Iterable[str]) -> Iterator[Sample | Malformed]:
     """Yield what each line says, the moment it is there.
 
-    The first line that is not empty tells the format. JSON, one value a line: ``{"key": "a", "x": [1, 2]}``,
+    The first non-empty line determines the format. JSON, one value a line: ``{"key": "a", "x": [1, 2]}``,
     ``{"x": [1, 2]}`` or ``[1, 2]``; null is a missing number; ``{"key": "a", "end": true}`` ends a stream.
     CSV: a header that names the columns, of which `key`, if there, is the stream's; or no header and numbers
     only. An empty field is a missing number.

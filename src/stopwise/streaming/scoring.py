@@ -9,6 +9,16 @@ import numpy as np
 from stopwise.data.inputs import Inputs
 from stopwise.data.series import SeriesSet
 from stopwise.models.base import Model
+from stopwise.validation import inside
+
+
+def all_scores(model: Model, inputs: Inputs, series: SeriesSet, classes: int) -> np.ndarray:
+    """Return the scores (n, T, K) of all series; NaN past the end of a shorter one."""
+    result = np.full((len(series), series.steps, classes), np.nan, dtype=np.float32)
+    for rows, scores, lengths in scored(model, inputs, series):
+        own = inside(lengths, scores.shape[1])[..., None]
+        result[rows[0] : rows[-1] + 1, : scores.shape[1]] = np.where(own, scores, np.nan)
+    return result
 
 
 def scored(

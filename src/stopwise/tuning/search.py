@@ -66,13 +66,13 @@ def tune(
     validation_fraction
         The share held out.
     trials
-        How many finished trials the study shall have, those it had before and those of other processes
-        among them. Processes that share a study end their last trials together, so there may be a few more.
+        Total number of finished trials of the study, including earlier ones and those of other processes.
+        Processes that share a study end their last trials together, so there may be a few more.
     timeout
         Seconds after which no further trial is started here.
     storage
         None: in memory. The address of a data base, such as "sqlite:///study.db" or
-        "postgresql+psycopg2://user@host/name", or an Optuna storage: then the study is kept, goes on when
+        "postgresql+psycopg2://user@host/name", or an Optuna storage: then the study is kept, resumes when
         called again, and any number of processes and machines may join it.
     study_name
         The study's name in the storage; None: "stopwise-" and the model.
@@ -269,7 +269,7 @@ def _note(study: Study) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Optuna's own lines back: progress is told here."""
+    """Silence Optuna's own log: progress is reported here."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

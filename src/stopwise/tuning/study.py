@@ -27,11 +27,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from stopwise.tuning.spaces import Space
 
-# Interrupted trials are not among them: they tell nothing, and do not count.
+# Interrupted trials are not among them and do not count.
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 # Trials that run to their end before any is cut short.
 FREE_TRIALS = 5
-# Two processes that make the tables of a new data base at the same moment: one is told off, and looks again.
+# If two processes create the tables of a new database at the same moment, one gets an error and tries again.
 OPENINGS, PAUSE = 5, 0.3
 SQLITE_PATIENCE = 60  # seconds to wait while another process writes
 
@@ -98,8 +98,8 @@ def finished(study: Study) -> list[FrozenTrial]:
 class SeededTPE(BaseSampler):
     """TPE whose randomness in a trial comes from (seed, number of the trial) alone.
 
-    So a study that is interrupted between trials and goes on draws as one left alone, and processes that
-    share a study and a seed do not draw the same.
+    So a study that is interrupted between trials and resumed draws the same as one that was not, and
+    processes that share a study and a seed draw differently.
     """
 
     def __init__(self, seed: int) -> None:

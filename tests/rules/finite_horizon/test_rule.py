@@ -1,4 +1,4 @@
-"""The deadline rule against the exact solution on a grid, constant thresholds, and scores that are off."""
+"""The deadline rule against the exact solution on a grid, constant thresholds, and inaccurate scores."""
 
 import numpy as np
 import pytest
@@ -7,21 +7,8 @@ import stopwise as sw
 from stopwise.metrics import average_cost
 from stopwise.plots import stopping_lines
 from stopwise.rules import SPRT, FiniteHorizon
-from stopwise.rules.finite_horizon import backward
-from stopwise.rules.finite_horizon import rule as finite_horizon
-from stopwise.rules.finite_horizon.concave import ConcaveFit, knots_for, tents
-from stopwise.rules.finite_horizon.posteriors import fit_step
 
-OFFSET = 0.5
-
-
-def world(n, classes=2, steps=50, seed=0):
-    """Exact scores of the Gaussian world: class k has mean 0.5 e_k, so log p(x | k) = 0.5 x_k + const."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % classes
-    x = rng.standard_normal((n, steps, classes))
-    x[np.arange(n), :, y] += OFFSET
-    return OFFSET * x.cumsum(1), y
+OFFSET = 0.5  # as in the world of the fixture
 
 
 class Grid:
@@ -74,7 +61,7 @@ def best_constant(scores, y, cost, thresholds):
     return min(thresholds, key=lambda a: average_cost(SPRT(a).decide(scores), y, time_cost=cost))
 
 
-def test_the_grid_agrees_with_simulation():
+def test_the_grid_agrees_with_simulation(world):
     grid = Grid(0.01, steps=20)
     risk, upper = grid.optimum()
     assert grid.risk(-upper, upper) == pytest.approx(risk, rel=1e-4)
@@ -85,7 +72,7 @@ def test_the_grid_agrees_with_simulation():
 
 @pytest.mark.parametrize("labels", [True, False])
 @pytest.mark.parametrize("cost", [0.002, 0.02])
-def test_close_to_the_exact_optimum(cost, labels):
+def test_close_to_the_exact_optimum(world, cost, labels):
     scores, y = world(4000, steps=20)
     grid = Grid(cost, steps=20)
     rule = FiniteHorizon.fit(scores, y if labels else None, cost=cost)
@@ -98,10 +85,10 @@ def test_close_to_the_exact_optimum(cost, labels):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [True, False])
-def test_cheaper_than_every_constant_threshold(labels):
-    """Exactly, on the grid: nothing here is left to the luck of a test set.
+def test_cheaper_than_every_constant_threshold(world, labels):
+    """Exactly, on the grid, without the noise of a test set.
 
-    Where a sample costs 0.01 or more the deadline hardly matters, and a constant is as good as optimal.
+    Where a sample costs 0.01 or more the deadline hardly matters, and a constant is close to optimal.
     """
     scores, y = world(10_000)
     costs = [0.0005, 0.001, 0.002, 0.005, 0.02]
@@ -115,8 +102,8 @@ def test_cheaper_than_every_constant_threshold(labels):
 
 
 @pytest.mark.slow
-def test_three_classes_cheaper_than_every_constant_threshold():
-    """By the exact posteriors of fresh series, which judge a stop with less noise than labels do."""
+def test_three_classes_cheaper_than_every_constant_threshold(world):
+    """By the exact posteriors of fresh series, which have less noise than labels."""
     scores, _ = world(10_000, classes=3)
     fresh, _ = world(40_000, classes=3, seed=1)
     shares = np.exp(fresh - fresh.max(-1, keepdims=True))
@@ -135,16 +122,16 @@ def test_three_classes_cheaper_than_every_constant_threshold():
 def distorted(scores, how, seed):
     rng = np.random.default_rng(seed + 100)
     return {
-        "too sure": lambda: 2 * scores,
-        "not sure enough": lambda: 0.5 * scores,
+        "overconfident": lambda: 2 * scores,
+        "underconfident": lambda: 0.5 * scores,
         "noisy": lambda: scores + 2 * rng.standard_normal(scores.shape),
         "saturating": lambda: 4 * np.tanh(scores / 4),
     }[how]()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["too sure", "not sure enough", "noisy", "saturating"])
-def test_never_much_worse_than_a_constant_threshold_on_scores_that_are_off(how):
+@pytest.mark.parametrize("how", ["overconfident", "underconfident", "noisy", "saturating"])
+def test_never_much_worse_than_a_constant_threshold_on_inaccurate_scores(world, how):
     (held, y), (fresh, y_fresh) = world(10_000, seed=801), world(40_000, seed=851)
     held, fresh = distorted(held, how, 801), distorted(fresh, how, 851)
     costs = [0.002, 0.01, 0.02]
@@ -154,25 +141,17 @@ def test_never_much_worse_than_a_constant_threshold_on_scores_that_are_off(how):
         assert mine < 1.01 * theirs
 
 
-def test_scores_that_are_too_sure_or_noisy_are_seen_through():
-    """With labels, noise costs less than with the best constant, and a factor of four next to nothing."""
+def test_overconfident_and_noisy_scores_are_corrected(world):
+    """With labels, noise costs less than with the best constant, and a factor of four almost nothing."""
     (held, y), (fresh, y_fresh) = world(2000, steps=15), world(5000, steps=15, seed=1)
     noisy, fresh_noisy = distorted(held, "noisy", 0), distorted(fresh, "noisy", 1)
     rule = FiniteHorizon.fit(noisy, y, cost=0.005)
     constant = SPRT(best_constant(noisy, y, 0.005, np.arange(0, 12, 0.5)))
     costs = [average_cost(r.decide(fresh_noisy), y_fresh, time_cost=0.005) for r in (rule, constant)]
     assert costs[0] < 0.98 * costs[1]
-    sure, grid = FiniteHorizon.fit(4 * held, y, cost=0.005), Grid(0.005, steps=15)
-    lower, upper = (line / 4 for line in stopping_lines(sure, 15, reach=64.0))
+    corrected, grid = FiniteHorizon.fit(4 * held, y, cost=0.005), Grid(0.005, steps=15)
+    lower, upper = (line / 4 for line in stopping_lines(corrected, 15, reach=64.0))
     assert grid.risk(lower, upper) < 1.02 * grid.optimum()[0]
-
-
-def test_whether_scores_need_calibration_is_told_by_the_likelihood():
-    """Also where labels come in turn, as they do here."""
-    scores, y = world(1000, steps=10)
-    for factor, needed in ((1.0, False), (2.0, True), (0.4, True)):
-        evidence = finite_horizon._evidence(factor * scores, y, None, 1.0, None, None)
-        assert backward._needs_calibration(evidence) == needed
 
 
 @pytest.mark.slow
@@ -206,56 +185,56 @@ def test_a_fitted_classifier_takes_the_rule_and_keeps_it(tmp_path):
     assert (decision.label, decision.time) == (decisions.labels[0], decisions.times[0])
 
 
-def test_costs_of_a_path_and_their_unit():
+def test_costs_of_a_path_and_their_unit(world):
     scores, y = world(300, steps=8)
     path = FiniteHorizon.path(scores, y, costs=[0.005, 0.05])
     for rule in path:
         alone = FiniteHorizon.fit(scores, y, cost=rule.cost)
         assert alone.value == pytest.approx(rule.value, abs=1e-6)
-    cheap, dear = (rule.decide(scores).times for rule in path)
-    assert cheap.mean() > dear.mean() + 1
+    cheap, expensive = (rule.decide(scores).times for rule in path)
+    assert cheap.mean() > expensive.mean() + 1
     in_cents = FiniteHorizon.fit(scores, y, cost=0.5, loss=100.0).decide(scores)
     assert np.array_equal(in_cents.times, FiniteHorizon.fit(scores, y, cost=0.005).decide(scores).times)
 
 
-def test_scores_count_by_their_differences_only():
+def test_only_differences_of_scores_matter(world):
     scores, y = world(300, classes=3, steps=8)
     common = np.random.default_rng(0).normal(size=(300, 8, 1)).round(2)
     rule = FiniteHorizon.fit(scores, y, cost=0.01)
     assert np.array_equal(rule.decide(scores).times, rule.decide(scores + common).times)
 
 
-def test_a_loss_in_every_column_of_a_row_changes_nothing():
+def test_a_loss_added_to_a_whole_row_changes_nothing(world):
     scores, y = world(300, steps=8)
     plain = FiniteHorizon.fit(scores, y, cost=0.01, loss=[[0.0, 1.0], [3.0, 0.0]])
     assert FiniteHorizon.fit(scores, y, cost=0.01, loss=[[2.0, 3.0], [3.5, 0.5]]) == plain
 
 
-def test_a_dear_mistake_and_a_rare_class_move_the_boundary():
+def test_an_expensive_error_and_a_rare_class_move_the_boundary(world):
     scores, y = world(2000, steps=12)
-    plain, dear, rare = (
+    plain, expensive, rare = (
         FiniteHorizon.fit(scores, y, cost=0.01, **more)
         for more in ({}, {"loss": [[0, 1], [8, 0]]}, {"prior": [0.1, 0.9]})
     )
-    plain_lower, dear_lower, rare_lower = (stopping_lines(r, 12)[0][3] for r in (plain, dear, rare))
-    assert dear_lower < plain_lower - 1  # deciding 0 needs more evidence
+    plain_lower, expensive_lower, rare_lower = (stopping_lines(r, 12)[0][3] for r in (plain, expensive, rare))
+    assert expensive_lower < plain_lower - 1  # deciding 0 needs more evidence
     assert rare_lower < plain_lower - 1
     # At the end the losses are even at log-odds -log 8, the posteriors at -log 9.
-    assert stopping_lines(dear, 12)[1][-1] == pytest.approx(-np.log(8), abs=0.25)
+    assert stopping_lines(expensive, 12)[1][-1] == pytest.approx(-np.log(8), abs=0.25)
     assert stopping_lines(rare, 12)[1][-1] == pytest.approx(-np.log(9), abs=0.25)
     undecided = np.array([[[0.0, -1.0]]])
     assert SPRT(9.0).decide(undecided).labels.tolist() == [0]
-    assert dear.decide(undecided).labels.tolist() == [1]  # forced, at the least expected loss
+    assert expensive.decide(undecided).labels.tolist() == [1]  # forced, at the least expected loss
 
 
-def test_shares_in_the_labels_do_not_matter():
+def test_shares_in_the_labels_do_not_matter(world):
     scores, y = world(6000, steps=10)
     keep = (y == 0) | (np.arange(6000) % 6 == 1)  # three of class 0 to one of class 1
     grid = Grid(0.01, steps=10)
     assert risk_of(FiniteHorizon.fit(scores[keep], y[keep], cost=0.01), grid) < 1.01 * grid.optimum()[0]
 
 
-def test_unequal_lengths_and_the_deadline():
+def test_unequal_lengths_and_the_deadline(world):
     scores, y = world(400, steps=12)
     lengths = np.random.default_rng(0).integers(3, 13, 400)
     padded = np.where(np.arange(12)[:, None] < lengths[:, None, None], scores, np.nan)
@@ -268,54 +247,6 @@ def test_unequal_lengths_and_the_deadline():
     assert decisions.times.max() == 5
     assert not decisions.forced.any()
     assert FiniteHorizon.fit(scores, y, cost=0.01, horizon=1).decide(scores).times.tolist() == [1] * 400
-
-
-def test_a_constant_bar_is_the_best_of_its_kind():
-    scores, y = world(500, steps=10)
-    weights, prior = np.ones(500), np.log([0.5, 0.5])
-    evidence = backward.Evidence(scores, np.full(500, 10), y, weights, prior, 1 - np.eye(2))
-    _, paid = backward.constant_bar(evidence, backward.believe(evidence), np.array([0.01]))
-    constants = [average_cost(SPRT(a).decide(scores), y, time_cost=0.01) for a in np.arange(0, 8, 0.05)]
-    assert paid.mean() == pytest.approx(min(constants), rel=0.02)
-
-
-def test_what_a_way_is_said_to_cost_is_what_its_rule_costs():
-    scores, y = world(500, classes=3, steps=10)
-    evidence = backward.Evidence(
-        scores, np.full(500, 10), y, np.ones(500), np.log(np.full(3, 1 / 3)), 1 - np.eye(3)
-    )
-    how = backward.calibrate(evidence, y)
-    for realised in (True, False):
-        value, paid = backward.induce(evidence, how, np.array([0.01]), martingale=False, realised=realised)
-        rule = FiniteHorizon(0.01, evidence.loss, how.bends, how.slopes, how.shift, knots_for(3), value[0])
-        assert paid.mean() == pytest.approx(average_cost(rule.decide(scores), y, time_cost=0.01))
-
-
-@pytest.mark.parametrize("classes", [2, 3, 12])
-def test_the_fit_is_concave_and_finds_a_concave_function(classes):
-    rng = np.random.default_rng(0)
-    p, q = rng.dirichlet(np.full(classes, 0.5), size=(2, 2000))
-    knots = knots_for(classes)
-    target = np.minimum(p[:, 0], 0.4) + 0.1 * p[:, 1] + rng.normal(0, 0.05, 2000)
-    found = ConcaveFit(tents(p, knots), np.ones(2000), None).solve(target)
-    assert (found >= 0).all()
-
-    def at(points):
-        return tents(points, knots) @ found
-
-    assert (at((p + q) / 2) >= (at(p) + at(q)) / 2 - 1e-9).all()
-    assert np.abs(at(q) - np.minimum(q[:, 0], 0.4) - 0.1 * q[:, 1]).mean() < 0.02
-
-
-def test_calibration_finds_how_far_scores_are_off():
-    scores, y = world(20_000, steps=4)
-    at = 3 * scores[:, -1] + [0.0, 1.5]
-    bends, slopes, shift = fit_step(at, y, np.ones(len(y)), np.log([0.5, 0.5]))
-    assert slopes[1:-1] == pytest.approx(1 / 3, abs=0.06)
-    llr = np.linspace(-2, 2, 9)
-    off = np.stack([0 * llr, 3 * llr + 1.5], -1)
-    how = backward.Calibration(bends[None], slopes[None], shift[None])
-    assert how.posterior(off, 0)[:, 1] == pytest.approx(1 / (1 + np.exp(-llr)), abs=0.03)
 
 
 @pytest.mark.parametrize(
@@ -332,13 +263,13 @@ def test_calibration_finds_how_far_scores_are_off():
         ({"scores": np.zeros((20, 8, 2)), "y": None}, ValueError, "at least 30 series.*got 20"),
     ],
 )
-def test_wrong_arguments(arguments, error, message):
+def test_wrong_arguments(world, arguments, error, message):
     scores, y = world(60, steps=8)
     with pytest.raises(error, match=message):
         FiniteHorizon.fit(**{"scores": scores, "y": y, "cost": 0.01} | arguments)
 
 
-def test_tables_and_scores_that_do_not_fit():
+def test_tables_and_scores_that_do_not_fit(world):
     scores, y = world(60, steps=8)
     rule = FiniteHorizon.fit(scores, y, cost=0.01)
     with pytest.raises(ValueError, match="was fitted on scores of 2 classes; got 3"):

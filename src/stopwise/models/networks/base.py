@@ -112,15 +112,22 @@ class NetworkModel(Model):
         return self.net_.state_dict()
 
     def restore(self, fitted: Mapping[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Set the trained network."""
-        self.classes_count_ = check_integer("classes", fitted["classes"], 2)
-        self.channels_ = check_integer("channels", fitted["channels"], 1)
-        self._steps = check_integer("steps", fitted["steps"], 1)
-        order = fitted["order"]
-        self.order_ = None if order is None else check_integer("order", order, 0, self._steps - 1)
-        self.net_ = self.build(self.channels_, self.classes_count_, self.order_, self._steps)
-        self.net_.load_state_dict(tensors)
-        self.net_.to(self._training.checked().device).eval()
+        """Set the trained network; an error leaves the model as it was."""
+        classes = check_integer("classes", fitted["classes"], 2)
+        channels = check_integer("channels", fitted["channels"], 1)
+        steps = check_integer("steps", fitted["steps"], 1)
+        order = None if fitted["order"] is None else check_integer("order", fitted["order"], 0, steps - 1)
+        net = self.build(channels, classes, order, steps)
+        try:
+            net.load_state_dict(tensors)
+        except RuntimeError as error:
+            reasons = " ".join(line.strip() for line in str(error).splitlines()[1:])
+            raise ValueError(
+                f"`tensors` must be the weights of this model, {type(net).__name__}: {reasons} Save the "
+                "model again."
+            ) from error
+        self.net_ = net.to(self._training.checked().device).eval()
+        self.classes_count_, self.channels_, self.order_, self._steps = classes, channels, order, steps
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of `training` by training__name, also where it is None."""

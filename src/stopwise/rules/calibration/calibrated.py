@@ -1,30 +1,31 @@
-"""A sequential test whose thresholds were calibrated, and what that promises."""
+"""A sequential test with calibrated thresholds and the guarantee that comes with them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from stopwise.rules.base import Rule
 from stopwise.rules.calibration.guarantee import Guarantee
 from stopwise.rules.sprt import SPRT
 
 
 class Calibrated(SPRT):
-    """`SPRT` with thresholds that held-out series were asked for: it carries its guarantee.
+    """`SPRT` with thresholds calibrated on held-out series; it carries a guarantee.
 
-    Made by `stopwise.rules.calibrate` and `EarlyClassifier.calibrate`. The guarantee speaks of the scores
-    it was calibrated on, that is of one trained model.
+    Made by `stopwise.rules.calibrate` and `EarlyClassifier.calibrate`. The guarantee applies to the scores
+    it was calibrated on, that is to one trained model, and to the prior that was used in calibration.
 
     Parameters
     ----------
     threshold
         As in `SPRT`.
     guarantee
-        What is promised: a `Guarantee`.
+        What is guaranteed: a `Guarantee`.
     per_step
-        True if `threshold` has a leading axis of steps. Past the last of them the rule waits for the end of
-        the series: no calibration series told anything about those steps.
+        True if `threshold` has a leading axis of steps. After the last of them the rule waits for the end
+        of the series, because no calibration series reached those steps.
 
     Examples
     --------
@@ -46,16 +47,32 @@ class Calibrated(SPRT):
         self.guarantee = Guarantee.of(guarantee)
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return `SPRT.margins`, and minus infinity past the steps that were calibrated, (..., K)."""
+        """Return `SPRT.margins`, and minus infinity after the steps that were calibrated, (..., K)."""
         if not self.per_step:
             return super().margins(scores, times)
         times, steps = np.asarray(times), len(np.asarray(self.threshold))
         margins = super().margins(scores, np.minimum(times, steps))
         return np.where((times <= steps)[..., None], margins, -np.inf)
 
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments in place; other thresholds need a `guarantee` of their own.
+
+        Parameters
+        ----------
+        **params
+            New values by name, checked as by the constructor. If one of them is not valid, nothing changes.
+        """
+        if params.keys() & {"threshold", "per_step"} and "guarantee" not in params:
+            raise ValueError(
+                "the guarantee of a Calibrated rule holds for its own thresholds only. Give the `guarantee` "
+                "of the new ones too, or change rule.without_guarantee()."
+            )
+        return Rule.set_params(self, **params)
+
     def without_guarantee(self) -> SPRT:
-        """Return the bare test, for another model: there the guarantee means nothing."""
-        return SPRT(self.threshold, per_step=self.per_step)
+        """Return the plain test, to be used with another model: the guarantee does not apply there."""
+        plain = SPRT(self.threshold, per_step=self.per_step)
+        return plain if self._bound_prior is None else plain.with_prior(self._bound_prior)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule and its guarantee as plain JSON values."""

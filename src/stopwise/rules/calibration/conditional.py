@@ -1,6 +1,6 @@
-"""Thresholds per step whose loss is small among the series decided by step t, whatever t.
+"""Thresholds per step whose accuracy gap is small among the series decided by step t, for every t.
 
-An overall promise lets early decisions be bad if late ones make up for it. Here the mean loss of the
+An overall guarantee allows early decisions to be bad if late ones make up for it. Here the mean loss of the
 series decided by step t must be at most the rate for every t. After Ringel and others, "Early time
 classification with accuracy gap control" (2024): one half of the series suggests thresholds, the other
 half tests them.
@@ -11,20 +11,19 @@ from __future__ import annotations
 import numpy as np
 
 from stopwise.rules.calibration.learn_then_test import p_values
-from stopwise.rules.calibration.trials import Trials, stopping_steps
+from stopwise.rules.calibration.trials import Trials, stops
 
-# How sure the suggesting half must be: the surer, the later the thresholds stop, and the sooner the other
-# half agrees. What serves best is tried out within the suggesting half.
+# Significance levels of the suggesting half, as shares of `delta`. Thresholds suggested at a stricter level
+# stop later but pass the test of the other half more often; the best level is found by rehearsal.
 STRICTNESS = 4.0 ** -np.arange(5)
-CONSTANTS = 64  # constant thresholds that are looked at
+CONSTANTS = 64  # how many constant thresholds are tried
 
 
-def conditional_thresholds(trials: Trials, rate: float, delta: float, seed: int) -> np.ndarray:
+def conditional_thresholds(trials: Trials, rate: float, delta: float, random_state: int) -> np.ndarray:
     """Return thresholds (T,) whose accuracy gap among series decided by step t is at most `rate`.
 
-    With probability 1 − `delta` over draws of the series it holds for every t at once. A series that ends
-    counts as decided at its end, where there is no gap. So to wait, infinity, is always right, and it is
-    what remains where nothing else can be shown.
+    With probability 1 − `delta` over draws of the series this holds for every t at once. A forced decision
+    has no gap. So an infinite threshold is always valid, and it is kept where nothing else passes the test.
 
     Parameters
     ----------
@@ -32,45 +31,45 @@ def conditional_thresholds(trials: Trials, rate: float, delta: float, seed: int)
         The calibration series.
     rate, delta
         The gap allowed, and the probability of failure.
-    seed
-        Of the split, which must not depend on what the series are.
+    random_state
+        Seed of the split into halves, which must not depend on the content of the series.
     """
-    order = np.random.default_rng(seed).permutation(len(trials.y))
-    half = len(order) // 2
-    suggested = _suggest(trials.part(order[:half]), rate, delta)
-    return _test(trials.part(order[half:]), suggested, rate, delta)
+    permutation = np.random.default_rng(random_state).permutation(len(trials.y))
+    half = len(permutation) // 2
+    suggested = _suggest(trials.part(permutation[:half]), rate, delta)
+    return _test(trials.part(permutation[half:]), suggested, rate, delta)
 
 
 def _suggest(trials: Trials, rate: float, delta: float) -> np.ndarray:
-    """Return thresholds (T,) that are likely to pass, and early if they do.
+    """Return thresholds (T,) that are likely to pass the test and stop early.
 
-    Anything may be done here: these series do not take part in the test. Several ways are rehearsed, one
-    half of these series suggesting to the other; the way that stops earliest on average is taken.
+    These series take no part in the test, so they may be used freely. Several methods are rehearsed, one
+    half of these series suggesting to the other; the one that stops earliest on average is used.
     """
     half = len(trials.y) // 2
     if not half:
         return np.full(trials.leads.shape[1], np.inf)
     first, second = trials.part(np.arange(half)), trials.part(np.arange(half, len(trials.y)))
-    ways = [(way, level) for way in (_constant, _greedy) for level in delta * STRICTNESS]
+    methods = [(method, level) for method in (_constant, _greedy) for level in delta * STRICTNESS]
     means = []
-    for way, level in ways:
-        passed = _test(second, way(first, rate, level), rate, delta)
-        means.append(stopping_steps(second, passed).mean())
-    way, level = ways[int(np.argmin(means))]
-    return way(trials, rate, level)
+    for method, level in methods:
+        passed = _test(second, method(first, rate, level), rate, delta)
+        means.append(stops(second, passed)[0].mean())
+    method, level = methods[int(np.argmin(means))]
+    return method(trials, rate, level)
 
 
 def _constant(trials: Trials, rate: float, level: float) -> np.ndarray:
     """Return the lowest threshold common to all steps that passes, (T,); infinity while few are decided."""
-    n, steps = trials.leads.shape
-    gap = trials.gap()
+    steps = trials.leads.shape[1]
+    gaps = trials.gaps()
     seen = trials.leads[np.isfinite(trials.leads)]
-    values = np.unique(np.quantile(seen, np.linspace(0, 1, CONSTANTS)))[::-1]  # (V,), falling
+    values = np.unique(np.quantile(seen, np.linspace(0, 1, CONSTANTS)))[::-1]  # (V,), descending
     decided, losses = np.empty((2, len(values), steps), dtype=np.int64)
     for i, value in enumerate(values):
-        stop = stopping_steps(trials, np.full(steps, value))
+        stop, forced = stops(trials, np.full(steps, value))
         decided[i] = np.cumsum(np.bincount(stop, minlength=steps))
-        losses[i] = np.cumsum(np.bincount(stop, gap[np.arange(n), stop], minlength=steps))
+        losses[i] = np.cumsum(np.bincount(stop, gaps.at(stop, forced), minlength=steps))
     enough = p_values(np.zeros_like(losses), decided, np.array(rate)) <= level  # few cannot pass at all
     fails = ((p_values(losses, decided, np.array(rate)) > level) & enough).any(1)  # (V,)
     passing = (int(np.argmax(fails)) if fails.any() else len(values)) - 1
@@ -82,42 +81,59 @@ def _constant(trials: Trials, rate: float, level: float) -> np.ndarray:
 def _greedy(trials: Trials, rate: float, level: float) -> np.ndarray:
     """Return for each step the lowest threshold that passes, given those before it, (T,)."""
     n, steps = trials.leads.shape
-    gap = trials.gap()
-    thresholds = np.full(steps, np.inf)
-    open_ = np.ones(n, dtype=bool)
+    gap = trials.gaps().accepted
+    thresholds, harmless = np.full(steps, np.inf), _harmless(trials)
+    undecided = np.ones(n, dtype=bool)
     decided = losses = 0
     for t in range(steps):
-        ending = open_ & (trials.lengths == t + 1)  # decided here in any case, without a gap
-        decided, open_ = decided + int(ending.sum()), open_ & ~ending
-        rows = np.flatnonzero(open_)
-        if not len(rows):  # later steps are of use where earlier ones fail the test
-            thresholds[t:] = 0.0
+        ending = undecided & (trials.lengths == t + 1)
+        decided, undecided = decided + int(ending.sum()), undecided & ~ending
+        rows = np.flatnonzero(undecided)
+        if not len(rows):  # later thresholds are used if earlier ones fail the test
+            thresholds[t:] = harmless[t:]
             break
         rows = rows[np.argsort(-trials.leads[rows, t], kind="stable")]
-        leads, lost = trials.leads[rows, t], losses + np.cumsum(gap[rows, t])
+        leads = trials.leads[rows, t]
+        limits = np.append(leads[:-1], min(leads[-1], harmless[t]))  # the last accepts all of them
+        # Series that end here are decided in any case; accepting their best class may cost a gap.
+        lost_at_end = np.sort(trials.leads[ending & gap[:, t], t])
+        lost = losses + np.cumsum(gap[rows, t]) + len(lost_at_end) - np.searchsorted(lost_at_end, limits)
         counts = decided + np.arange(1, len(rows) + 1)
-        # Equal leads stop together: only the last of them may end the list.
+        # Equal leads stop together: only the last of them may be the last to stop.
         possible = np.append(leads[1:] < leads[:-1], True)
         passes = np.flatnonzero(possible & (p_values(lost, counts, np.array(rate)) <= level))
         if len(passes):
             last = passes[-1]
-            thresholds[t] = 0.0 if last == len(rows) - 1 else leads[last]
+            thresholds[t] = limits[last]
             decided, losses = int(counts[last]), int(lost[last])
-            open_[rows[: last + 1]] = False
+            undecided[rows[: last + 1]] = False
+    return thresholds
+
+
+def _harmless(trials: Trials) -> np.ndarray:
+    """Return for each step the lowest threshold at which no series that ends there has a gap, (T,).
+
+    It is 0 unless a prior makes forced decisions differ from the best class.
+    """
+    thresholds = np.zeros(trials.leads.shape[1])
+    last = trials.lengths - 1
+    rows = np.flatnonzero(trials.gaps().accepted[np.arange(len(last)), last])
+    above = np.nextafter(trials.leads[rows, last[rows]], np.inf)
+    np.maximum.at(thresholds, last[rows], above)
     return thresholds
 
 
 def _test(trials: Trials, suggested: np.ndarray, rate: float, delta: float) -> np.ndarray:
-    """Return the suggested thresholds from the earliest step on that can be shown to be right, (T,).
+    """Return the suggested thresholds from the earliest step on that passes the test, (T,).
 
     Candidate t stops from step t on, by the suggested thresholds, and never before. Candidates are tested
     from the last step to the first, a fixed sequence. Candidate t is bad if the gap among series decided
-    by some step s is above the rate. Before t only series that end are decided, without a gap; for each
-    s >= t, given who is decided by then, their losses are independent draws, so the binomial p-value holds;
-    and all of them must pass (an intersection-union test).
+    by some step s is above the rate. Before t all decisions are forced and have no gap; for each s >= t,
+    given which series are decided by then, their losses are independent draws, so the binomial p-value is
+    valid; and all of them must pass (an intersection-union test).
     """
     n, steps = trials.leads.shape
-    gap = trials.gap()
+    gap = trials.gaps().accepted
     accepted = np.full(steps, np.inf)
     stop, lost = trials.lengths - 1, np.zeros(n, dtype=bool)  # when each series is decided, and its loss
     for t in reversed(range(steps)):

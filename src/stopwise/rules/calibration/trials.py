@@ -6,63 +6,79 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stopwise.metrics.sat import leads_and_errors
+from stopwise.metrics.records import leads_and_errors
+from stopwise.rules.arrays import add_log_prior
 from stopwise.validation import check_class_indices, check_scores
 
-# Wait for the end first; then by steps of 2 % from a million nats to a millionth; then the first sample.
-# Fixed before any data are seen: a sequence of tests in a fixed order pays nothing for its length, and
-# the promise is void if the data chose which thresholds are tried, or in which order.
+# First wait for the end; then from a million nats down to a millionth in steps of 2 %; then the first sample.
+# They are fixed before any data are seen: a sequence of tests in a fixed order needs no correction for its
+# length, but the guarantee is void if the data choose which thresholds are tried, or in which order.
 CANDIDATES: np.ndarray = np.concatenate([[np.inf], 2.0 ** (np.arange(640, -641, -1) / 32), [0.0]])  # (J,)
 CANDIDATES.setflags(write=False)
 
 
-class Trials(NamedTuple):
-    """Calibration series, seen as the sequential test with one threshold for all classes sees them."""
+class Outcomes(NamedTuple):
+    """A quantity of each series for every way in which it can be decided: a loss, or the time taken."""
 
-    leads: np.ndarray  # (n, T) of the best class over the second; minus infinity past the end
-    wrong: np.ndarray  # (n, T) whether the best class is wrong
+    accepted: np.ndarray  # (n, T) if the best class is accepted at this step
+    forced: np.ndarray  # (n,) if the decision is forced at the end of the series
+
+    def at(self, step: np.ndarray, forced: np.ndarray) -> np.ndarray:
+        """Return the quantity (n,) for series decided at these steps (n,), counted from 0."""
+        return np.where(forced, self.forced, self.accepted[np.arange(len(step)), step])
+
+
+class Trials(NamedTuple):
+    """Calibration series as the sequential test with one threshold for all classes sees them."""
+
+    leads: np.ndarray  # (n, T) lead of the best class over the second; minus infinity past the end
+    wrong: np.ndarray  # (n, T) whether accepting the best class is wrong
+    forced_wrong: np.ndarray  # (n,) whether the decision forced at the end, by S + log prior, is wrong
     lengths: np.ndarray  # (n,)
     y: np.ndarray  # (n,) class indices
 
     @classmethod
-    def of(cls, scores: Any, y: Any, lengths: Any = None) -> Trials:
-        """Return the trials of scores (n, T, K) with true class indices (n,)."""
+    def of(cls, scores: Any, y: Any, lengths: Any = None, prior: np.ndarray | None = None) -> Trials:
+        """Return the trials of scores (n, T, K), true class indices (n,) and the prior (K,) of the rule."""
         scores, lengths = check_scores(scores, lengths)
         y = check_class_indices(y, *scores.shape[::2])
         if not len(y):
-            raise ValueError("`scores` holds no series; calibration needs some.")
-        return cls(*leads_and_errors(scores[:, : lengths.max()], y, lengths), lengths, y)
+            raise ValueError("`scores` holds no series; calibration needs at least one.")
+        leads, wrong = leads_and_errors(scores[:, : lengths.max()], y, lengths)
+        final = scores[np.arange(len(y)), lengths - 1]  # (n, K)
+        return cls(leads, wrong, add_log_prior(final, prior).argmax(-1) != y, lengths, y)
 
     def part(self, rows: np.ndarray) -> Trials:
         """Return some of the series."""
         return Trials(*(column[rows] for column in self))
 
-    def at_end(self, values: np.ndarray) -> np.ndarray:
-        """Return the values (n,) of (n, T) at the end of each series."""
-        return np.take_along_axis(values, self.lengths[:, None] - 1, 1)[:, 0]
+    def errors(self) -> Outcomes:
+        """Return whether a series is decided wrongly."""
+        return Outcomes(self.wrong, self.forced_wrong)
 
-    def gap(self) -> np.ndarray:
-        """Return whether a decision would be wrong at this step and right at the end, (n, T)."""
-        return self.wrong & ~self.at_end(self.wrong)[:, None]
+    def gaps(self) -> Outcomes:
+        """Return whether a series is decided wrongly that a forced decision at its end gets right."""
+        return Outcomes(self.wrong & ~self.forced_wrong[:, None], np.zeros_like(self.forced_wrong))
 
-    def times(self) -> np.ndarray:
-        """Return the number of samples at each step, (n, T)."""
-        return np.broadcast_to(np.arange(1, self.leads.shape[1] + 1), self.leads.shape)
+    def times(self) -> Outcomes:
+        """Return the number of samples that a decision takes."""
+        steps = np.broadcast_to(np.arange(1, self.leads.shape[1] + 1), self.leads.shape)
+        return Outcomes(steps, self.lengths)
 
 
-def totals_by_candidate(trials: Trials, values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
-    """Return the sums, over the series of each group, of values at the stopping times of each candidate.
+def totals_by_candidate(trials: Trials, outcomes: Outcomes, groups: np.ndarray, count: int) -> np.ndarray:
+    """Return the sums, over the series of each group, of their outcomes under each candidate threshold.
 
-    A series stops under candidate j at its first step whose lead reaches it, else at its end. So step t
-    serves the candidates between the highest lead up to t and the highest lead before t: it adds its value
-    from the first of them on and takes it off after the last. O(n·T) for all candidates together.
+    A series stops under candidate j at its first step whose lead reaches it; if none does, the decision is
+    forced. So step t applies to the candidates between the highest lead up to t and the highest lead before
+    t: it adds its value at the first of them and subtracts it after the last. O(n·T) for all candidates.
 
     Parameters
     ----------
     trials
         n series.
-    values
-        (n, T) whole numbers or booleans.
+    outcomes
+        Integers or booleans.
     groups
         (n,) in [0, count).
     count
@@ -80,18 +96,21 @@ def totals_by_candidate(trials: Trials, values: np.ndarray, groups: np.ndarray, 
     before = np.full_like(reached, total)
     before[:, 1:] = reached[:, :-1]
     series, step = np.nonzero(reached < before)
-    own = values[series, step]
+    accepted, forced = outcomes.accepted[series, step], outcomes.forced
     offset = groups * (total + 1)  # (n,)
-    end, last = trials.at_end(values), reached[:, -1]
     places = [offset[series] + reached[series, step], offset[series] + before[series, step]]
-    # Candidates that are never reached end with the series.
-    places += [offset, offset + last]
-    changes = np.concatenate([own, -1 * own, end, -1 * end]).astype(np.float64)
+    # Candidates that are never reached come first in their order: they end with a forced decision.
+    places += [offset, offset + reached[:, -1]]
+    changes = np.concatenate([accepted, -1 * accepted, forced, -1 * forced]).astype(np.float64)
     sums = np.bincount(np.concatenate(places), changes, minlength=count * (total + 1))
     return np.rint(np.cumsum(sums.reshape(count, total + 1), axis=1)[:, :-1]).astype(np.int64)
 
 
-def stopping_steps(trials: Trials, thresholds: np.ndarray) -> np.ndarray:
-    """Return the step (n,), counted from 0, at which each series stops under thresholds (T,)."""
-    hit = trials.leads >= thresholds[: trials.leads.shape[1]]  # (n, T); never past the end
-    return np.where(hit.any(1), hit.argmax(1), trials.lengths - 1)
+def stops(trials: Trials, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the step (n,), counted from 0, at which each series stops under thresholds (T,).
+
+    The second array (n,) is True where no threshold is reached, so that the decision is forced.
+    """
+    hit = trials.leads >= thresholds  # (n, T); never past the end
+    forced = np.logical_not(hit.any(1))
+    return np.where(forced, trials.lengths - 1, hit.argmax(1)), forced

@@ -1,39 +1,34 @@
-"""Posteriors that can be believed: a rising curve and a shift for each class, learnt from labels.
+"""Calibrated posteriors: a rising curve and a shift for each class, learned from labels.
 
-Estimated log-likelihood ratios may be too sure, not sure enough, or level off where the evidence grows. A
+Estimated log-likelihood ratios may be overconfident, underconfident, or saturate where the evidence grows. A
 boundary that weighs costs needs probabilities, so the scores of a step go through a rising piecewise linear
-curve, common to all classes, and are shifted, until they are calibrated.
+curve, common to all classes, and a shift, so that they are calibrated.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import log_softmax
 
-# Where the curve may bend, as quantiles of the scores: mostly far out, where early decisions fall.
-BENDS = (0.02, 0.1, 0.5, 0.9, 0.98)
-# How many series' worth of belief that the scores are right already: keeps a step whose classes are
-# perfectly separated, or that few series reach, from running away.
-BELIEF = 5.0
-# A slope beyond e^±5 says nothing that e^±5 does not.
-LARGEST = 5.0
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Return `exp(z_k) / sum of exp(z)` over the last axis, (..., K)."""
-    shares = np.exp(logits - logits.max(-1, keepdims=True))
-    return shares / shares.sum(-1, keepdims=True)
+# Where the curve may bend, as quantiles of the scores: mostly in the tails, where early decisions are made.
+BEND_QUANTILES = (0.02, 0.1, 0.5, 0.9, 0.98)
+# Strength of the pull towards uncalibrated scores, in series: keeps the fit finite at a step whose classes
+# are perfectly separated, or that few series reach.
+RIDGE_IN_SERIES = 5.0
+# Slopes stay within e^±5.
+MAX_LOG_SLOPE = 5.0
 
 
-def stretch(scores: np.ndarray, bends: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Return the scores (..., K), less their mean over the classes, on the rising curve.
+def apply_curve(scores: np.ndarray, bends: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Return the rising curve of the scores (..., K) minus their mean over the classes.
 
     Parameters
     ----------
     scores
         (..., K) scores.
     bends
-        (..., M) where the curve bends, in rising order; leading dimensions as those of `scores`.
+        (..., M) where the curve bends, in ascending order; leading dimensions as those of `scores`.
     slopes
         (..., M + 1) its slope before, between and after the bends.
     """
@@ -49,7 +44,7 @@ def stretch(scores: np.ndarray, bends: np.ndarray, slopes: np.ndarray) -> np.nda
 def fit_step(
     scores: np.ndarray, y: np.ndarray, weights: np.ndarray, log_prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return bends (M,), slopes (M + 1,) and shift (K,): `softmax(curve(S) + shift)` is P(y).
+    """Return bends (M,), slopes (M + 1,) and shift (K,): `softmax(curve(S) + shift)` estimates P(y).
 
     Parameters
     ----------
@@ -60,27 +55,24 @@ def fit_step(
     weights
         (n,) weights of the series, of mean 1.
     log_prior
-        (K,) where the shift is drawn to; the slopes are drawn to 1.
+        (K,) what the shift is shrunk to; the slopes are shrunk to 1.
     """
     n, classes = scores.shape
     rows = np.arange(n)
-    bends = np.quantile(scores - scores.mean(-1, keepdims=True), BENDS)
-    pieces = np.stack([stretch(scores, bends, one) for one in np.eye(len(bends) + 1)])  # (M + 1, n, K)
+    bends = np.quantile(scores - scores.mean(-1, keepdims=True), BEND_QUANTILES)
+    pieces = np.stack([apply_curve(scores, bends, one) for one in np.eye(len(bends) + 1)])  # (M + 1, n, K)
 
     def objective(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         slopes, offset = np.exp(parameters[:-classes]), parameters[-classes:]
-        logits = np.tensordot(slopes, pieces, 1) + log_prior + offset  # (n, K)
-        highest = logits.max(-1, keepdims=True)
-        shares = np.exp(logits - highest)
-        total = shares.sum(-1, keepdims=True)
-        losses = np.log(total[:, 0]) + highest[:, 0] - logits[rows, y]
-        pull = shares / total  # (n, K)
-        pull[rows, y] -= 1
-        pull *= weights[:, None]
-        gradient = np.concatenate([slopes * np.tensordot(pieces, pull, 2), pull.sum(0)])
-        value = weights @ losses + BELIEF / 2 * (parameters @ parameters)
-        return value / n, (gradient + BELIEF * parameters) / n
+        log_posterior = log_softmax(np.tensordot(slopes, pieces, 1) + log_prior + offset, axis=-1)  # (n, K)
+        losses = -log_posterior[rows, y]
+        by_logit = np.exp(log_posterior)  # derivative of the weighted losses, (n, K)
+        by_logit[rows, y] -= 1
+        by_logit *= weights[:, None]
+        gradient = np.concatenate([slopes * np.tensordot(pieces, by_logit, 2), by_logit.sum(0)])
+        value = weights @ losses + RIDGE_IN_SERIES / 2 * (parameters @ parameters)
+        return value / n, (gradient + RIDGE_IN_SERIES * parameters) / n
 
-    bounds = [*[(-LARGEST, LARGEST)] * len(pieces), *[(None, None)] * classes]
+    bounds = [*[(-MAX_LOG_SLOPE, MAX_LOG_SLOPE)] * len(pieces), *[(None, None)] * classes]
     found = minimize(objective, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds).x
     return bends, np.exp(found[:-classes]), log_prior + found[-classes:]

@@ -1,4 +1,4 @@
-"""The cheapest rule for a deadline: what a sample costs weighed against what a mistake costs."""
+"""The cheapest rule for a deadline: the cost of a sample weighed against the loss of an error."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import softmax
 
-from stopwise.rules.arrays import check_prior, frozen_floats
+from stopwise.rules.arrays import frozen_floats
 from stopwise.rules.base import Rule
 from stopwise.rules.finite_horizon import backward
 from stopwise.rules.finite_horizon.concave import knots_for, tents
-from stopwise.rules.finite_horizon.posteriors import softmax, stretch
-from stopwise.validation import check_class_indices, check_integer, check_real, check_scores
+from stopwise.rules.finite_horizon.held_out import check_loss, held_out_scores
+from stopwise.rules.finite_horizon.posteriors import apply_curve
+from stopwise.validation import check_real
 
-# Fewer series than this tell nothing about what waiting costs.
-MIN_SERIES = 30
 # Rows worked on at once: their regressors stay in the processor's cache.
 CHUNK_ROWS = 4096
 
@@ -23,18 +23,21 @@ CHUNK_ROWS = 4096
 class FiniteHorizon(Rule):
     """Stop when one more sample costs more than it is expected to save, and at the deadline in any case.
 
-    `FiniteHorizon.fit` learns it from scores of held-out series. From the deadline back it learns, as a
-    concave function of the posterior, what waiting is expected to cost; the rule stops at the first step
-    where the expected loss of deciding now is no more than that, and takes the class of the least
-    expected loss. If the scores are the true log-likelihood ratios of a world in which they tell all that
-    the past tells of the future (independent samples, for one), no rule costs less on average, but for what
-    finitely many series leave open. Scores that are off do little harm if labels are given: the posteriors
-    are then also calibrated step by step, and of several such rules, a constant bar among them, one that
-    would clearly have cost the held-out series less is preferred. It promises no error rate.
+    `FiniteHorizon.fit` learns the rule from scores of held-out series. From the deadline back it learns the
+    expected cost of waiting as a concave function of the posterior; the rule stops at the first step where
+    the expected loss of deciding now is not above that, and takes the class of the least expected loss.
 
-    From the deadline on every step is decided; a series that ends before is decided by force.
+    No rule costs less on average, up to the error of estimating it from finitely many series, if the scores
+    are the true log-likelihood ratios and carry all that the past says about the future (independent samples
+    are an example). Inaccurate scores do little harm if labels are given: the posteriors are then also
+    calibrated at every step, and among several such rules, including a constant limit on the expected loss,
+    one that would clearly have cost the held-out series less is preferred. There is no guarantee of an error
+    rate.
 
-    The constructor takes what `fit` found; it is there so that a rule can be saved and read.
+    From the deadline on every step is decided; a series that ends before gets a forced decision. Both use
+    the prior given to `fit`: a prior bound by `with_prior` is ignored.
+
+    The constructor takes what `fit` found, so that a rule can be saved and read.
 
     Parameters
     ----------
@@ -62,7 +65,7 @@ class FiniteHorizon(Rule):
     >>> rule = FiniteHorizon.fit(scores, y, cost=0.02)
     >>> rule
     FiniteHorizon(cost=0.02, horizon=10, 2 classes)
-    >>> [rule.step([0.0, 2.1], time) is not None for time in (1, 9)]  # content with less late
+    >>> [rule.step([0.0, 2.1], time) is not None for time in (1, 9)]  # less evidence is needed late
     [False, True]
     """
 
@@ -70,7 +73,7 @@ class FiniteHorizon(Rule):
         self, cost: float, loss: Any, bends: Any, slopes: Any, shift: Any, knots: Any, value: Any
     ) -> None:
         self.cost = check_real("cost", cost, 0, open_low=True, open_high=True)
-        self.loss = _check_loss(loss)
+        self.loss = check_loss(loss)
         self.bends, self.slopes = frozen_floats("bends", bends), frozen_floats("slopes", slopes)
         self.shift, self.knots = frozen_floats("shift", shift), frozen_floats("knots", knots)
         self.value = frozen_floats("value", value)
@@ -82,7 +85,7 @@ class FiniteHorizon(Rule):
             "slopes": (steps, pieces),
             "shift": (max(steps, 1), classes),
             "knots": (self.knots.size,),
-            # With a deadline of one step nothing is ever weighed.
+            # With a deadline of one step there is never a choice to wait.
             "value": (steps - 1, features) if steps > 1 else self.value.shape,
         }
         for name, shape in expected.items():
@@ -115,28 +118,28 @@ class FiniteHorizon(Rule):
         Parameters
         ----------
         scores
-            (n, T, K) scores of every prefix; what lies past a series' end is ignored.
+            (n, T, K) scores of every prefix; values past a series' end are ignored.
         y
-            (n,) class indices. None: the scores are believed to be exact, and the classes to come in the
+            (n,) class indices. None: the scores are taken to be exact, and the classes to occur with the
             shares of `prior`.
         lengths
-            (n,) lengths of the series; None: up to the first NaN, as `EarlyClassifier.scores` marks it.
+            (n,) lengths of the series; None: up to the first NaN, as in `EarlyClassifier.scores`.
         cost
             The cost of one sample, > 0, in the units of `loss`.
         loss
             The loss of a wrong decision, or (K, K) with the loss of deciding l for a series of class k in
             row k, column l.
         prior
-            (K,) how often each class occurs where the rule will be used; None: equally often. How often it
-            occurs in `y` does not matter.
+            (K,) shares of the classes where the rule is used; None: equal shares. The shares in `y` do not
+            matter.
         horizon
-            The deadline: the last step at which to decide. None: the last that at least 30 series reach.
+            The deadline, the last step at which to decide. None: the last one that at least 30 series reach.
 
         Examples
         --------
         >>> from stopwise.datasets import gaussian
         >>> X, y, scores = gaussian(n=400, offset=0.5, dim=2, length=20, seed=0)
-        >>> rule = FiniteHorizon.fit(scores, y, cost=0.01, loss=[[0, 1], [10, 0]])  # missing class 1 is dear
+        >>> rule = FiniteHorizon.fit(scores, y, cost=0.01, loss=[[0, 1], [10, 0]])  # missing class 1 costs 10
         >>> rule.decide(scores[:1, :1]).labels  # hardly any evidence: the safe answer
         array([1])
         """
@@ -171,32 +174,35 @@ class FiniteHorizon(Rule):
         >>> [round(float(rule.decide(scores).times.mean())) for rule in rules]
         [14, 9, 1]
         """
-        evidence = _evidence(scores, y, lengths, loss, prior, horizon)
+        held_out = held_out_scores(scores, y, lengths, loss, prior, horizon)
         checked = np.array([check_real("cost", c, 0, open_low=True, open_high=True) for c in costs])
-        knots = knots_for(len(evidence.loss))
+        knots = knots_for(len(held_out.loss))
         return [
-            cls(cost, evidence.loss, how.bends, how.slopes, how.shift, knots, value)
-            for cost, (how, value) in zip(checked.tolist(), backward.cheapest(evidence, checked))
+            cls(cost, held_out.loss, found.bends, found.slopes, found.shift, knots, value)
+            for cost, (found, value) in zip(checked.tolist(), backward.cheapest(held_out, checked))
         ]
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return the expected cost of waiting minus the expected loss of each class, (..., K)."""
         risks, waiting = self._costs(scores, times)
-        # At the deadline waiting is out of the question: the least loss has margin 0.
+        # At the deadline waiting is not possible: the class of the least loss has margin 0.
         least = risks.min(-1)
         return np.where(np.isfinite(waiting), waiting, least)[..., None] - risks
 
     def best_guess(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return the class of the least expected loss, (...)."""
         scores, times = self._broadcast(scores, times)
-        return (self._posterior(scores, times) @ self.loss).argmin(-1)
+        return self._risks(self._posterior(scores, times)).argmin(-1)
 
     def __repr__(self) -> str:
-        # The tables help nobody on a screen.
+        # The tables are too large to print.
         return f"FiniteHorizon(cost={self.cost:g}, horizon={self.horizon}, {len(self.loss)} classes)"
 
     def _costs(self, scores: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the expected loss of each class (..., K) and the expected cost of waiting (...)."""
+        """Return the expected loss of each class (..., K) and the expected cost of waiting (...).
+
+        By products and sums, not by matrix products: the bits of a row must not depend on other rows.
+        """
         scores, times = self._broadcast(scores, times)
         shape, classes = scores.shape[:-1], scores.shape[-1]
         posterior = self._posterior(scores, times).reshape(-1, classes)
@@ -205,14 +211,16 @@ class FiniteHorizon(Rule):
         early = np.flatnonzero(flat < self.horizon)
         for start in range(0, len(early), CHUNK_ROWS):
             rows = early[start : start + CHUNK_ROWS]
-            # A product and a sum, not a matrix product: a row's bits must not depend on its company.
             waiting[rows] = (tents(posterior[rows], self.knots) * self.value[flat[rows] - 1]).sum(-1)
-        risks = (posterior[:, :, None] * self.loss).sum(1)
-        return risks.reshape(*shape, classes), waiting.reshape(shape)
+        return self._risks(posterior).reshape(*shape, classes), waiting.reshape(shape)
+
+    def _risks(self, posterior: np.ndarray) -> np.ndarray:
+        """Return the expected loss of each class, (..., K)."""
+        return (posterior[..., None] * self.loss).sum(-2)
 
     def _posterior(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         at = np.minimum(times, self.horizon) - 1
-        return softmax(stretch(scores, self.bends[at], self.slopes[at]) + self.shift[at])
+        return softmax(apply_curve(scores, self.bends[at], self.slopes[at]) + self.shift[at], axis=-1)
 
     def _broadcast(self, scores: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         scores = np.asarray(scores, dtype=np.float64)
@@ -222,66 +230,3 @@ class FiniteHorizon(Rule):
                 f"{scores.shape[-1]}. Fit it on scores of the classifier it is used with."
             )
         return scores, np.broadcast_to(np.asarray(times), scores.shape[:-1])
-
-
-def _evidence(scores: Any, y: Any, lengths: Any, loss: Any, prior: Any, horizon: Any) -> backward.Evidence:
-    array = np.asarray(scores)
-    if lengths is None and array.ndim == 3 and array.dtype.kind == "f":
-        lengths = np.maximum(np.isfinite(array).all(-1).cumprod(1).sum(1), 1)
-    array, lengths = check_scores(array, lengths)
-    n, _, classes = array.shape
-    if np.isscalar(loss):
-        loss = check_real("loss", loss, 0, open_low=True, open_high=True) * (1 - np.eye(classes))
-    matrix = _check_loss(loss, classes)
-    # What a series costs whatever is decided changes no decision.
-    matrix = _check_loss(matrix - matrix.min(1, keepdims=True), classes)
-    steps = _check_horizon(horizon, lengths)
-    shares = np.full(classes, 1 / classes) if prior is None else check_prior(prior, classes)
-    labels, weights = None, np.ones(n)
-    if y is not None:
-        labels = check_class_indices(y, n, classes)
-        counts = np.bincount(labels, minlength=classes)
-        if not counts.all():
-            raise ValueError(
-                f"`y` must hold series of every class; classes {np.flatnonzero(counts == 0).tolist()} have "
-                "none. Hold out more series, the same share of each class."
-            )
-        weights = (shares * n / counts)[labels]
-    return backward.Evidence(
-        array[:, :steps], np.minimum(lengths, steps), labels, weights, np.log(shares), matrix
-    )
-
-
-def _check_horizon(horizon: Any, lengths: np.ndarray) -> int:
-    if len(lengths) < MIN_SERIES:
-        raise ValueError(
-            f"`scores` must hold at least {MIN_SERIES} series to learn from; got {len(lengths)}. "
-            "Hold out more, or use SPRT or Tapering, which learn nothing."
-        )
-    enough = int(np.sort(lengths)[-MIN_SERIES])
-    if horizon is None:
-        return enough
-    steps = check_integer("horizon", horizon, 1)
-    if steps > enough:
-        raise ValueError(
-            f"`horizon` must be a step that at least {MIN_SERIES} series reach, here {enough} at most; got "
-            f"{steps}. Hold out more series or longer ones, or lower `horizon`."
-        )
-    return steps
-
-
-def _check_loss(loss: Any, classes: int | None = None) -> np.ndarray:
-    matrix = frozen_floats("loss", loss)
-    square = matrix.ndim == 2 and len(matrix) == matrix.shape[1] >= 2
-    if not square or (classes is not None and len(matrix) != classes):
-        wanted = "(K, K)" if classes is None else f"({classes}, {classes})"
-        raise ValueError(
-            f"`loss` must be one number or have shape {wanted}, true by decided class; "
-            f"got shape {matrix.shape}."
-        )
-    if not (np.isfinite(matrix).all() and (matrix >= 0).all() and matrix.any()):
-        raise ValueError(
-            "`loss` must be finite, >= 0 and differ between decisions; a gain is written as the loss of not "
-            "having it."
-        )
-    return matrix

@@ -147,24 +147,3 @@ def test_huge_inputs_saturate_the_gates(form, squash):
     found = WindowStates.apply(projected, recurrent, 2, squash)
     expected = unrolled(projected.double(), recurrent.double(), 2, squash)
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-30)
-
-
-def test_other_types_take_the_torch_form():
-    assert kernels.kernels_for("lstm_kernels", torch.zeros(1, dtype=torch.bfloat16)) is None
-    assert kernels.kernels_for("lstm_kernels", torch.zeros(1), torch.zeros(1, dtype=torch.float64)) is None
-
-
-def test_spread_visits_every_row_once():
-    seen = []
-    for rows in (1, 2, 7):
-        kernels.spread(lambda start, stop: seen.extend(range(start, stop)), rows, 1 << 20)
-        assert sorted(seen) == list(range(rows))
-        seen.clear()
-
-
-def test_spread_raises_what_a_part_raises():
-    def kernel(start, stop):
-        raise ValueError(f"row {start}")
-
-    with pytest.raises(ValueError, match="row"):
-        kernels.spread(kernel, 8, 1 << 20)

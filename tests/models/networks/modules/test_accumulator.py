@@ -2,18 +2,18 @@ import numpy as np
 import pytest
 import torch
 
-from stopwise.models.networks.modules import Accumulator
+from stopwise.models.networks.modules import AccumulatorModule
+from stopwise.models.networks.modules.accumulator import LSTMBody, WindowBody
 
 D, K, T, H = 3, 4, 6, 5
 
 
-def made(body="window", window=None, order=T - 1, **params):
+def made(order=T - 1, **params):
     """A network in float64 with weights and biases that are all different."""
-    net = Accumulator(D, K, order, body=body, window=window, hidden=H, **params).double().eval()
+    net = AccumulatorModule(D, K, order, hidden=H, **params).double().eval()
     rng = np.random.default_rng(0)
     for parameter in net.parameters():
         parameter.data = torch.from_numpy(rng.normal(size=parameter.shape) * 0.7)
-    net.standardise(torch.from_numpy(rng.normal(size=D)), torch.tensor([0.5, 1.0, 2.0]))
     return net
 
 
@@ -54,9 +54,9 @@ def b2bsqrt(x):
 
 
 def sums(net, x, features):
-    """Scores (t, K) of one series x (t, D) that starts afresh: a loop over its steps."""
+    """Scores (t, K) of one series x (t, D) on its own: a loop over its steps."""
     w = {name: value.numpy() for name, value in net.state_dict().items()}
-    x = x.numpy() * w["scale"] + w["shift"]
+    x = x.numpy()
     total, scores = np.zeros(K), []
     for t in range(1, len(x) + 1):
         seen = features(w, x[:t])
@@ -71,9 +71,9 @@ def sums(net, x, features):
 @pytest.mark.parametrize("skip", [True, False])
 @pytest.mark.parametrize("multiplets", [True, False])
 @pytest.mark.parametrize("steps", [1, 3, T])
-@pytest.mark.parametrize("window", [1, 2, 4])
-def test_window_scores_are_a_loop_over_steps_and_windows(window, steps, multiplets, skip, products):
-    net, x = made(window=window, skip=skip, products=products), series(steps=steps)
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_window_scores_are_a_loop_over_steps_and_windows(order, steps, multiplets, skip, products):
+    net, x = made(order, skip=skip, products=products), series(steps=steps)
     with torch.no_grad():
         scores = net(x, multiplets).scores.numpy()
     for i in range(2):
@@ -84,7 +84,7 @@ def test_window_scores_are_a_loop_over_steps_and_windows(window, steps, multiple
 @pytest.mark.parametrize("multiplets", [True, False])
 @pytest.mark.parametrize(("activation", "squash"), [("tanh", np.tanh), ("b2bsqrt", b2bsqrt)])
 def test_lstm_scores_are_a_loop_over_cells(activation, squash, multiplets, skip):
-    net, x = made("lstm", activation=activation, skip=skip), series(steps=9)  # longer than in training, too
+    net, x = made(None, activation=activation, skip=skip), series(steps=9)
     with torch.no_grad():
         scores = net(x, multiplets).scores.numpy()
     for i in range(2):
@@ -93,12 +93,12 @@ def test_lstm_scores_are_a_loop_over_cells(activation, squash, multiplets, skip)
 
 
 @pytest.mark.parametrize("steps", [2, T])
-@pytest.mark.parametrize("window", [1, 2, 4])
-def test_multiplets_are_sums_over_windows_that_start_afresh(window, steps):
-    net, x = made(window=window), series(steps=steps)
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_multiplets_are_sums_over_windows_on_their_own(order, steps):
+    net, x = made(order), series(steps=steps)
     with torch.no_grad():
         logits = net(x, multiplets=True).multiplets.numpy()
-    samples = min(window, steps)
+    samples = min(order + 1, steps)
     assert logits.shape == (2, steps - samples + 1, samples, K)
     for i in range(2):
         for start in range(steps - samples + 1):
@@ -107,7 +107,7 @@ def test_multiplets_are_sums_over_windows_that_start_afresh(window, steps):
 
 
 def test_multiplets_of_an_lstm_are_the_prefixes_of_the_series():
-    net, x = made("lstm"), series()
+    net, x = made(None), series()
     with torch.no_grad():
         evidence = net(x, multiplets=True)
     np.testing.assert_array_equal(evidence.multiplets[:, 0], evidence.scores)
@@ -117,13 +117,13 @@ def test_multiplets_are_made_only_when_asked_for():
     assert made()(series()).multiplets is None
 
 
-CASES = [("window", 1), ("window", 4), ("lstm", None)]
+ORDERS = [0, 3, None]
 
 
-@pytest.mark.parametrize(("body", "window"), CASES)
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("multiplets", [True, False])
-def test_slopes_are_those_of_finite_differences(body, window, multiplets):
-    net, x = made(body, window), series()
+def test_gradients_are_those_of_finite_differences(order, multiplets):
+    net, x = made(order), series()
     rng = np.random.default_rng(2)
 
     def value():
@@ -147,9 +147,9 @@ def test_slopes_are_those_of_finite_differences(body, window, multiplets):
             assert parameter.grad.view(-1)[place].item() == pytest.approx(slope, rel=1e-5, abs=1e-6), name
 
 
-@pytest.mark.parametrize(("body", "window"), CASES)
-def test_future_samples_change_nothing_before(body, window):
-    net, x = made(body, window), series()
+@pytest.mark.parametrize("order", ORDERS)
+def test_future_samples_change_nothing_before(order):
+    net, x = made(order), series()
     changed = x.clone()
     changed[:, 4:] = 1e6
     with torch.no_grad():
@@ -161,7 +161,7 @@ def test_future_samples_change_nothing_before(body, window):
 
 
 def test_samples_before_the_window_change_no_increment():
-    net, x = made(window=2), series()
+    net, x = made(1), series()
     changed = x.clone()
     changed[:, 0] = 100
     with torch.no_grad():
@@ -170,9 +170,9 @@ def test_samples_before_the_window_change_no_increment():
     assert (a[:, 0] - b[:, 0]).abs().min() > 1e-6
 
 
-@pytest.mark.parametrize(("body", "window"), CASES)
-def test_scores_grow_where_evidence_does(body, window):
-    net = made(body, window)
+@pytest.mark.parametrize("order", ORDERS)
+def test_scores_grow_where_evidence_does(order):
+    net = made(order)
     with torch.no_grad():
         scores = net(torch.ones(1, 4000, D, dtype=torch.float64)).scores[0]
     gained = scores[3999] - scores[1999]
@@ -181,16 +181,49 @@ def test_scores_grow_where_evidence_does(body, window):
 
 
 @pytest.mark.parametrize("multiplets", [True, False])
-def test_dropout_falls_in_training_only(multiplets):
-    net, x = made(window=2, dropout=0.5), series()
+def test_dropout_is_active_in_training_only(multiplets):
+    net, x = made(1, dropout=0.5), series()
     with torch.no_grad():
         assert torch.equal(net(x, multiplets).scores, net(x, multiplets).scores)
         net.train()
         assert not torch.equal(net(x, multiplets).scores, net(x, multiplets).scores)
 
 
+def test_the_order_decides_the_body():
+    assert isinstance(made(T - 1).body, WindowBody)
+    assert made(T - 1).body.window == T
+    assert isinstance(made(None).body, LSTMBody)
+    assert made(None).order is None
+
+
+def test_the_last_layer_reads_features_and_the_sample():
+    for skip, inputs in ((True, D), (False, 0)):
+        net = made(0, skip=skip)
+        assert net.readout is net.head
+        assert (net.readout.in_features, net.n_skip_inputs) == (H + inputs, inputs)
+
+
+def test_half_of_the_features_are_products_by_default():
+    assert AccumulatorModule(D, K, 1, hidden=9).body.products == 4
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"hidden": "many"}, "`hidden` must be .*; got 'many'"),
+        ({"hidden": 0}, "`hidden` must be >= 1; got 0"),
+        ({"dropout": 1.0}, r"`dropout` must be in \[0, 1\); got 1"),
+        ({"activation": "tan"}, "`activation` .*got 'tan'. Did you mean 'tanh'"),
+        ({"products": 65}, r"`products` must be in \[0, 64\]; got 65"),
+    ],
+)
+def test_wrong_sizes_are_errors(params, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        AccumulatorModule(D, K, 2, **params)
+
+
 def test_layer_norm_bounds_the_features():
-    net = made(window=1, layer_norm=True, skip=False)
+    net = made(0, layer_norm=True, skip=False)
     with torch.no_grad():
         small, large = (net(scale * series()).scores for scale in (1e5, 1e8))
     torch.testing.assert_close(small, large, rtol=1e-2, atol=1e-2)

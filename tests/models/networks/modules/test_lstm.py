@@ -1,11 +1,11 @@
-"""LSTMIntegrator against an LSTM cell run over sliced windows, and the B2Bsqrt activation."""
+"""LSTMModule against an LSTM cell run over sliced windows."""
 
 import pytest
 import torch
 
-from stopwise.models.networks.modules import LSTMIntegrator, b2bsqrt
+from stopwise.models.networks.modules import LSTMModule
 
-STEPS, FEATURES, HIDDEN, CLASSES = 6, 3, 5, 4
+STEPS, CHANNELS, HIDDEN, CLASSES = 6, 3, 5, 4
 
 
 def plain_logits(net, x, activation, alpha):
@@ -43,8 +43,8 @@ def test_evidence_and_gradients_are_those_of_the_plain_cell(
     form, activation, alpha, order, multiplets, batch
 ):
     torch.manual_seed(order)
-    net = LSTMIntegrator(FEATURES, CLASSES, order, activation=activation, hidden=HIDDEN, alpha=alpha).double()
-    x = torch.randn(batch, STEPS, FEATURES, dtype=torch.float64)
+    net = LSTMModule(CHANNELS, CLASSES, order, activation=activation, hidden=HIDDEN, alpha=alpha).double()
+    x = torch.randn(batch, STEPS, CHANNELS, dtype=torch.float64)
     found = net(x, multiplets=multiplets)
     expected, windows = plain_evidence(net, x, activation, alpha)
     torch.testing.assert_close(found.scores, expected, rtol=1e-10, atol=1e-10)
@@ -61,32 +61,51 @@ def test_evidence_and_gradients_are_those_of_the_plain_cell(
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
-def test_b2bsqrt_is_its_definition(alpha):
-    x = torch.tensor([-1e6, -3.0, -1e-3, 0.0, 1e-3, 3.0, 1e6], dtype=torch.float64)
-    definition = x.sign() * ((alpha + x.abs()).sqrt() - alpha**0.5)
-    torch.testing.assert_close(b2bsqrt(x, alpha), definition, rtol=1e-10, atol=0)
-
-
-def test_b2bsqrt_keeps_its_digits_near_zero():
-    x = torch.tensor([1e-30, -1e-12], dtype=torch.float64)
-    torch.testing.assert_close(b2bsqrt(x), x / 2, rtol=1e-10, atol=0)
-
-
-def test_b2bsqrt_with_alpha_zero_is_a_signed_root():
-    x = torch.tensor([-4.0, 0.0, 9.0])
-    torch.testing.assert_close(b2bsqrt(x, 0.0), torch.tensor([-2.0, 0.0, 3.0]))
-
-
 @pytest.mark.parametrize("alpha", [-1.0, float("nan"), float("inf")])
-def test_a_wrong_alpha_is_named(alpha):
+def test_a_wrong_alpha_is_an_error(alpha):
     with pytest.raises(ValueError, match=r"`alpha` of b2bsqrt must be a finite number >= 0; got"):
-        b2bsqrt(torch.zeros(1), alpha)
-    with pytest.raises(ValueError, match=r"`alpha` of b2bsqrt"):
-        LSTMIntegrator(2, 2, 1, alpha=alpha)
+        LSTMModule(2, 2, 1, alpha=alpha)
 
 
 def test_alpha_zero_gives_the_value_zero_at_zero(form):
-    net = LSTMIntegrator(2, 2, 1, alpha=0.0)
+    net = LSTMModule(2, 2, 1, alpha=0.0)
     torch.nn.init.zeros_(net.lstm.bias)
     assert net(torch.zeros(1, 3, 2)).scores.isfinite().all()
+
+
+def test_oblivion_takes_the_newest_window_alone():
+    torch.manual_seed(0)
+    net = LSTMModule(CHANNELS, CLASSES, 2, "oblivion", hidden=HIDDEN)
+    x = torch.randn(2, STEPS, CHANNELS)
+    scores = net(x).scores
+    torch.testing.assert_close(scores[:, 4], net(x[:, 2:5]).scores[:, 2])
+    tandem = LSTMModule(CHANNELS, CLASSES, 2, "tandem", hidden=HIDDEN)
+    tandem.load_state_dict(net.state_dict())
+    torch.testing.assert_close(tandem(x).scores[:, :3], scores[:, :3])
+    assert not torch.allclose(tandem(x).scores[:, 4:], scores[:, 4:])
+
+
+def test_tanh_bounds_the_logits_and_b2bsqrt_does_not():
+    x = torch.full((1, 1, CHANNELS), 1e8)
+    largest = {}
+    for activation in ("tanh", "b2bsqrt"):
+        net = LSTMModule(CHANNELS, CLASSES, 2, activation=activation)
+        torch.nn.init.ones_(net.lstm.input)
+        torch.nn.init.ones_(net.readout.weight)
+        largest[activation] = net(x).scores.abs().max()
+    assert largest["tanh"] <= 64 + 1e-3
+    assert largest["b2bsqrt"] > 1e3
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"hidden": 0}, "`hidden` must be >= 1; got 0"),
+        ({"dropout": -0.1}, r"`dropout` must be in \[0, 1\)"),
+        ({"activation": "relu"}, "`activation` must be one of 'b2bsqrt', 'tanh'; got 'relu'"),
+        ({"formula": "tandm"}, "`formula` must be one of .*Did you mean 'tandem'"),
+    ],
+)
+def test_wrong_options_are_errors(params, message):
+    with pytest.raises(ValueError, match=message):
+        LSTMModule(2, 2, 1, **params)

@@ -1,41 +1,41 @@
-"""Tandemformer against a plain twin: D-wide tokens, one encoder call for each prefix of each window."""
+"""TandemformerModule against a plain twin: D-wide tokens, one encoder call for each prefix of each window."""
 
 import math
 
 import pytest
 import torch
 
-from stopwise.models.networks.modules import Tandemformer
+from stopwise.models.networks.modules import TandemformerModule
 
-STEPS, FEATURES, CLASSES = 6, 4, 3
+STEPS, CHANNELS, CLASSES = 6, 4, 3
 SIZES = {"heads": 2, "head_size": 3, "feed_forward": 5, "mlp": 7}
 
 
-def normalised(tokens, norm):
+def normalized(tokens, norm):
     if not isinstance(norm, torch.nn.LayerNorm):
         return tokens
-    centred = tokens - tokens.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt() * norm.weight + norm.bias
+    centered = tokens - tokens.mean(-1, keepdim=True)
+    return centered / (centered.square().mean(-1, keepdim=True) + norm.eps).sqrt() * norm.weight + norm.bias
 
 
 def plain_block(block, tokens):
     length = tokens.shape[0]
-    qkv = normalised(tokens, block.norm1) @ block.qkv.weight.T + block.qkv.bias
+    qkv = normalized(tokens, block.norm1) @ block.qkv.weight.T + block.qkv.bias
     q, k, v = qkv.view(length, 3, SIZES["heads"], SIZES["head_size"]).unbind(1)  # (L, h, d)
     mixed = []
     for h in range(SIZES["heads"]):
         weights = (q[:, h] @ k[:, h].T / math.sqrt(SIZES["head_size"])).softmax(-1)
         mixed.append(weights @ v[:, h])
     tokens = tokens + torch.cat(mixed, dim=1) @ block.out.weight.T + block.out.bias
-    units = normalised(tokens, block.norm2) @ block.expand.weight.T + block.expand.bias
+    units = normalized(tokens, block.norm2) @ block.expand.weight.T + block.expand.bias
     return tokens + units.clamp(min=0) @ block.contract.weight.T + block.contract.bias
 
 
 def sinusoids(length):
-    places = torch.empty(length, FEATURES, dtype=torch.float64)
+    places = torch.empty(length, CHANNELS, dtype=torch.float64)
     for place in range(length):
-        for pair in range(0, FEATURES, 2):
-            angle = place / 10000 ** (pair / FEATURES)
+        for pair in range(0, CHANNELS, 2):
+            angle = place / 10000 ** (pair / CHANNELS)
             places[place, pair], places[place, pair + 1] = math.sin(angle), math.cos(angle)
     return places
 
@@ -98,8 +98,8 @@ def test_evidence_and_gradients_are_those_of_the_plain_twin(
     form, pooling, blocks, layer_norm, positions, order
 ):
     torch.manual_seed(order)
-    net = Tandemformer(
-        FEATURES,
+    net = TandemformerModule(
+        CHANNELS,
         CLASSES,
         order,
         blocks=blocks,
@@ -110,7 +110,7 @@ def test_evidence_and_gradients_are_those_of_the_plain_twin(
     ).double()
     for parameter in net.parameters():  # LayerNorms start as if they had none
         parameter.data += 0.1 * torch.randn_like(parameter)
-    x = torch.randn(2, STEPS, FEATURES, dtype=torch.float64)
+    x = torch.randn(2, STEPS, CHANNELS, dtype=torch.float64)
     expected, windows = plain_evidence(net, x, positions)
     parameters = list(net.parameters())
     close = 1e-6 if positions == "sinusoidal" else 1e-10  # the network makes its sinusoids in float32
@@ -127,9 +127,24 @@ def test_evidence_and_gradients_are_those_of_the_plain_twin(
             torch.testing.assert_close(one, other, rtol=10 * close, atol=10 * close)
 
 
-def test_dropout_works_in_training_alone(form):
-    net = Tandemformer(FEATURES, CLASSES, 3, dropout=0.5)
-    x = torch.randn(2, STEPS, FEATURES)
+def test_dropout_is_active_in_training_only(form):
+    net = TandemformerModule(CHANNELS, CLASSES, 3, dropout=0.5)
+    x = torch.randn(2, STEPS, CHANNELS)
     assert not torch.equal(net(x).scores, net(x).scores)
     net.eval()
     assert torch.equal(net(x).scores, net(x).scores)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"heads": 0}, "`heads` must be >= 1; got 0"),
+        ({"mlp": 1.5}, "`mlp` must be .*; got 1.5"),
+        ({"pooling": "npp"}, "`pooling` must be one of .*Did you mean 'nsp'"),
+        ({"positions": "sin"}, "`positions` must be one of 'none', 'sinusoidal', 'learned'; got 'sin'"),
+        ({"dropout": 1.0}, r"`dropout` must be in \[0, 1\)"),
+    ],
+)
+def test_wrong_options_are_errors(params, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        TandemformerModule(CHANNELS, CLASSES, 1, **params)

@@ -4,40 +4,43 @@ import numpy as np
 import pytest
 import torch
 
-from stopwise.models.networks.modules import Integrator, build
+from stopwise.models.networks.modules import AccumulatorModule, LSTMModule, TandemformerModule
 from stopwise.models.networks.steps import make_step
 
 D, K, T = 3, 3, 9
 NETWORKS = [
-    ("accumulator", 0, {}),
-    ("accumulator", 1, {}),
-    ("accumulator", 3, {"products": 0, "layer_norm": True}),
-    ("accumulator", 3, {"products": 4, "hidden": 4, "skip": False}),
-    ("accumulator", 8, {"body": "window", "window": 2}),
-    ("accumulator", 8, {"body": "lstm"}),
-    ("accumulator", 8, {"body": "lstm", "activation": "b2bsqrt", "skip": False}),
+    (AccumulatorModule, 0, {}),
+    (AccumulatorModule, 1, {}),
+    (AccumulatorModule, 3, {"products": 0, "layer_norm": True}),
+    (AccumulatorModule, 3, {"products": 4, "hidden": 4, "skip": False}),
+    (AccumulatorModule, 8, {}),
+    (AccumulatorModule, None, {}),
+    (AccumulatorModule, None, {"activation": "b2bsqrt", "skip": False}),
     *(
-        (model, order, {"formula": formula})
-        for model in ("b2bsqrt", "lstm", "tandemformer")
+        (kind, order, {"formula": formula} | params)
+        for kind, params in (
+            (LSTMModule, {"activation": "b2bsqrt"}),
+            (LSTMModule, {"activation": "tanh"}),
+            (TandemformerModule, {}),
+        )
         for order in (0, 1, 3, 8)
         for formula in ("tandem", "oblivion")
     ),
-    ("b2bsqrt", 2, {"alpha": 0.3, "layer_norm": True, "hidden": 5}),
-    ("tandemformer", 3, {"pooling": "gap", "positions": "learned"}),
-    ("tandemformer", 3, {"pooling": "one-token", "positions": "sinusoidal"}),
-    ("tandemformer", 2, {"blocks": 2, "heads": 3, "head_size": 4, "layer_norm": True}),
-    ("tandemformer", 8, {"blocks": 2, "pooling": "one-token", "layer_norm": True}),
+    (LSTMModule, 2, {"alpha": 0.3, "layer_norm": True, "hidden": 5}),
+    (TandemformerModule, 3, {"pooling": "gap", "positions": "learned"}),
+    (TandemformerModule, 3, {"pooling": "one-token", "positions": "sinusoidal"}),
+    (TandemformerModule, 2, {"blocks": 2, "heads": 3, "head_size": 4, "layer_norm": True}),
+    (TandemformerModule, 8, {"blocks": 2, "pooling": "one-token", "layer_norm": True}),
 ]
 
 
-def made(model, order, params):
+def made(kind, order, params):
     torch.manual_seed(0)
-    net = build(model, features=D, classes=K, order=order, longest=order == T - 1, **params).eval()
+    net = kind(D, K, order, **params).eval()
     rng = np.random.default_rng(0)
     for name, parameter in net.named_parameters():
         if name.endswith("bias"):  # all different from 0
             parameter.data = torch.from_numpy(rng.normal(size=parameter.shape) * 0.3).float()
-    net.standardise(torch.from_numpy(rng.normal(size=D)), torch.tensor([0.5, 1.0, 2.0]))
     return net
 
 
@@ -50,9 +53,9 @@ def close(ours, expected):
 
 
 @pytest.mark.parametrize("xp", [np, torch], ids=["numpy", "torch"])
-@pytest.mark.parametrize(("model", "order", "params"), NETWORKS)
-def test_steps_are_the_scores_of_whole_series_past_the_training_length_too(model, order, params, xp):
-    net, x = made(model, order, params), series()
+@pytest.mark.parametrize(("kind", "order", "params"), NETWORKS)
+def test_steps_are_the_scores_of_whole_series_past_the_training_length_too(kind, order, params, xp):
+    net, x = made(kind, order, params), series()
     with torch.no_grad():
         expected = net(torch.from_numpy(x)).scores.numpy()
     step = make_step(net, xp)
@@ -63,9 +66,9 @@ def test_steps_are_the_scores_of_whole_series_past_the_training_length_too(model
     assert np.asarray(state["time"]).tolist() == [x.shape[1]] * len(x)
 
 
-@pytest.mark.parametrize(("model", "order", "params"), NETWORKS)
-def test_streams_at_different_times_go_together(model, order, params):
-    net, x = made(model, order, params), series()
+@pytest.mark.parametrize(("kind", "order", "params"), NETWORKS)
+def test_streams_at_different_times_advance_together(kind, order, params):
+    net, x = made(kind, order, params), series()
     with torch.no_grad():
         expected = net(torch.from_numpy(x)).scores.numpy()
     step = make_step(net)
@@ -79,9 +82,9 @@ def test_streams_at_different_times_go_together(model, order, params):
         close(new["scores"], expected[ready, moment - 2 * ready])
 
 
-@pytest.mark.parametrize(("model", "order", "params"), NETWORKS)
-def test_the_state_has_the_size_that_is_told_and_does_not_grow(model, order, params):
-    step = make_step(made(model, order, params))
+@pytest.mark.parametrize(("kind", "order", "params"), NETWORKS)
+def test_the_state_has_the_stated_size_and_does_not_grow(kind, order, params):
+    step = make_step(made(kind, order, params))
     state = step.start(2)
     for t in range(3 * T):
         state = step(state, series(2)[:, t % T])
@@ -89,8 +92,8 @@ def test_the_state_has_the_size_that_is_told_and_does_not_grow(model, order, par
         assert {value.dtype.name for value in state.values()} <= {"float32", "float64", "int64"}
 
 
-def test_a_step_leaves_the_state_it_was_given():
-    step = make_step(made("b2bsqrt", 2, {}))
+def test_a_step_does_not_change_the_state_it_was_given():
+    step = make_step(made(LSTMModule, 2, {}))
     before = step(step.start(2), series(2)[:, 0])
     copy = {name: value.copy() for name, value in before.items()}
     step(before, series(2)[:, 1])
@@ -98,10 +101,16 @@ def test_a_step_leaves_the_state_it_was_given():
         np.testing.assert_array_equal(value, copy[name])
 
 
-def test_a_network_of_ones_own_is_told_that_it_does_not_stream():
-    class Own(Integrator):
-        def evidence(self, x, multiplets):
-            raise NotImplementedError
+def test_the_state_accepts_its_own_shapes_only():
+    step = make_step(made(LSTMModule, 2, {"hidden": 5}))
+    state = step.start(1)
+    assert all(step.accepts(name, value.shape[1:]) for name, value in state.items())
+    assert not step.accepts("h", (2, 5))
+    assert not step.accepts("scores", (K + 1,))
 
-    with pytest.raises(TypeError, match="Own does not stream"):
-        make_step(Own(2, 2, 0))
+
+def test_a_subclass_has_no_step_because_it_may_compute_something_else():
+    class Own(LSTMModule):
+        pass
+
+    assert make_step(Own(2, 2, 0)) is None

@@ -1,46 +1,38 @@
-"""Polishing finds the optimum of a convex problem: held against scikit-learn, plain sums and the truth."""
+"""The polish finds the optimum of a convex problem: compared with scikit-learn, plain sums and the truth."""
 
 import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from small_worlds import examples, gaussian, task
 
-import stopwise as sw
-from stopwise.data.examples import Examples
-from stopwise.data.series import Series
 from stopwise.llr import lsel
-from stopwise.models.networks import modules as nets
-from stopwise.models.networks.training.config import Recipe
+from stopwise.metrics import llr_error
+from stopwise.models import Accumulator, Training
+from stopwise.models.networks.modules import AccumulatorModule, LSTMModule, TandemformerModule
 from stopwise.models.networks.training.polish import _Problem, polish, read_parameters, write_parameters
 
 
-def examples(X, y, classes=2):
-    return Examples(Series(X).batch, np.asarray(y), classes)
-
-
-def made(model, order, classes=2, features=3, **params):
+def made(kind, order, classes=2, **params):
     torch.manual_seed(0)
-    longest = order == 6
-    return nets.build(
-        model, features=features, classes=classes, order=order, longest=longest, **params
-    ).eval()
+    return kind(3, classes, order, **params).eval()
 
 
 @pytest.fixture(scope="module")
 def world():
-    X, y, _ = sw.datasets.gaussian(90, classes=3, offset=1.0, dim=3, length=7, seed=0)
-    return X, y
+    return gaussian(90, classes=3, steps=7)[:2]
 
 
 NETWORKS = [
-    ("accumulator", 1, {"hidden": 4}),
-    ("accumulator", 6, {"hidden": 4}),
-    ("accumulator", 0, {"hidden": 4, "skip": False}),
-    ("b2bsqrt", 2, {"hidden": 4}),
-    ("lstm", 6, {"hidden": 4, "layer_norm": True}),
-    ("b2bsqrt", 0, {"hidden": 4, "formula": "oblivion"}),
-    ("tandemformer", 2, {}),
-    ("tandemformer", 6, {"pooling": "one-token"}),
+    (AccumulatorModule, 1, {"hidden": 4}),
+    (AccumulatorModule, 6, {"hidden": 4}),
+    (AccumulatorModule, None, {"hidden": 4}),
+    (AccumulatorModule, 0, {"hidden": 4, "skip": False}),
+    (LSTMModule, 2, {"hidden": 4}),
+    (LSTMModule, 6, {"hidden": 4, "layer_norm": True, "activation": "tanh"}),
+    (LSTMModule, 0, {"hidden": 4, "formula": "oblivion"}),
+    (TandemformerModule, 2, {}),
+    (TandemformerModule, 6, {"pooling": "one-token"}),
 ]
 
 
@@ -59,32 +51,32 @@ def every_sample_once(multiplets, y, lengths):
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize(("model", "order", "params"), NETWORKS)
-def test_the_problem_has_the_networks_own_loss_and_gradient(world, model, order, params, ratio):
+@pytest.mark.parametrize(("kind", "order", "params"), NETWORKS)
+def test_the_problem_has_the_loss_and_gradient_of_the_network(world, kind, order, params, ratio):
     X, y = world
     lengths = np.random.default_rng(0).integers(1, 8, len(X))
-    data = Examples(Series(X, lengths=lengths).batch, y, 3)
-    net = made(model, order, classes=3, **params)
-    loss, gradient = _Problem(net, Recipe(llre_ratio=ratio, batch_size=32)).loss(
-        read_parameters(net.readout), data
-    )
+    data = examples(X, y, lengths=lengths)
+    net = made(kind, order, classes=3, **params)
+    problem = _Problem(net, task(data, llre_ratio=ratio, batch_size=32))
+    loss, gradient = problem.loss(read_parameters(net.readout), data)
     x, _ = data.read(np.arange(len(y)))
-    told = torch.from_numpy(y), torch.from_numpy(lengths)
+    known = torch.from_numpy(y), torch.from_numpy(lengths)
     evidence = net(torch.from_numpy(x), multiplets=True)
-    plain = ratio * lsel(evidence.scores, *told) + (1 - ratio) * every_sample_once(evidence.multiplets, *told)
+    plain = ratio * lsel(evidence.scores, *known)
+    plain = plain + (1 - ratio) * every_sample_once(evidence.multiplets, *known)
     weight, bias = torch.autograd.grad(plain, [net.readout.weight, net.readout.bias])
     assert loss == pytest.approx(plain.item(), rel=1e-4)
     expected = torch.cat([weight.t(), bias[None]]).numpy()
     np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
 
 
-def test_single_samples_give_scikit_learns_logistic_regression():
-    X, y, _ = sw.datasets.gaussian(400, offset=1.0, dim=3, length=5, seed=0)
-    net = made("accumulator", 0, hidden=1)
-    with torch.no_grad():  # a body that says nothing leaves the linear skip alone
+def test_single_samples_give_the_logistic_regression_of_scikit_learn():
+    X, y, _ = gaussian(400, steps=5)
+    net = made(AccumulatorModule, 0, hidden=1)
+    with torch.no_grad():  # a constant body leaves the linear skip alone
         net.body.lags.zero_()
         net.body.bias.zero_()
-    polish(net, examples(X, y), None, Recipe(llre_ratio=0.0))
+    polish(net, task(examples(X, y), llre_ratio=0.0))
     reference = LogisticRegression(C=np.inf, tol=1e-10).fit(X.reshape(-1, 3), np.repeat(y, 5))
     ours = read_parameters(net.readout)
     difference = ours[:, 1] - ours[:, 0]
@@ -92,30 +84,34 @@ def test_single_samples_give_scikit_learns_logistic_regression():
     assert difference[4] == pytest.approx(reference.intercept_[0], abs=2e-3)
 
 
-@pytest.mark.parametrize(("model", "order", "params"), NETWORKS)
-def test_polishing_never_makes_the_validation_loss_worse(world, model, order, params):
+@pytest.mark.parametrize(("kind", "order", "params"), NETWORKS)
+def test_the_polish_never_raises_the_validation_loss(world, kind, order, params):
     X, y = world
-    net = made(model, order, classes=3, **params)
-    told = polish(net, examples(X[:60], y[:60], 3), examples(X[60:], y[60:], 3), Recipe())
-    assert told["validation_loss"] <= told["validation_loss_before"]
-    problem = _Problem(net, Recipe())
-    loss = problem.loss(read_parameters(net.readout), examples(X[60:], y[60:], 3))[0]
-    assert loss == pytest.approx(told["validation_loss"], rel=1e-4)
+    net = made(kind, order, classes=3, **params)
+    both = task(examples(X[:60], y[:60]), examples(X[60:], y[60:]))
+    report = polish(net, both)
+    assert report["validation_loss"] <= report["validation_loss_before"]
+    loss = _Problem(net, both).loss(read_parameters(net.readout), both.validation_set)[0]
+    assert loss == pytest.approx(report["validation_loss"], rel=1e-4)
+
+
+def test_without_a_validation_set_the_ridge_is_fixed(world):
+    net = made(AccumulatorModule, 1, classes=3, hidden=4)
+    assert polish(net, task(examples(*world)), ridges=(1e-1, 1e-2, 1e-3)) == {"ridge": 1e-2}
 
 
 @pytest.mark.parametrize("kept", [0, 2, 4])
-def test_what_does_not_fit_into_memory_is_computed_again(world, kept, monkeypatch):
+def test_what_exceeds_the_memory_budget_is_computed_again(world, kept, monkeypatch):
     X, y = world
-    data, net = examples(X, y, 3), made("accumulator", 1, 3)
-    recipe = Recipe(llre_ratio=0.5, batch_size=-(-len(y) // 4))  # four batches, the last no larger
-    net.eval()
+    data, net = examples(X, y), made(AccumulatorModule, 1, 3)
+    four = task(data, llre_ratio=0.5, batch_size=-(-len(y) // 4))  # four batches, the last no larger
     start = read_parameters(net.readout)
-    expected = _Problem(net, recipe).loss(start, data)
-    sizes = [batch.bytes for batch in _Problem(net, recipe)._computed(data, 0)]
-    monkeypatch.setattr(f"{_Problem.__module__}.room", lambda: sum(sizes[:kept]) + min(sizes) // 2)
+    expected = _Problem(net, four).loss(start, data)
+    sizes = [batch.bytes for batch in _Problem(net, four)._computed(data, 0)]
+    monkeypatch.setattr(f"{_Problem.__module__}.memory_budget", lambda: sum(sizes[:kept]) + min(sizes) // 2)
     calls = []
     net.register_forward_hook(lambda *_: calls.append(1))
-    problem = _Problem(net, recipe)
+    problem = _Problem(net, four)
     for _ in range(3):
         loss, gradient = problem.loss(start, data)
         assert loss == expected[0]
@@ -131,40 +127,15 @@ def test_parameters_round_trip():
 
 
 def test_large_evidence_gets_its_scale():
-    X, y, _ = sw.datasets.gaussian(3000, offset=2.0, dim=8, length=30, seed=0)
-    X_new, _, truth = sw.datasets.gaussian(300, offset=2.0, dim=8, length=30, seed=1)
-    settings = {
-        "order": None,
-        "llre_ratio": 1.0,
-        "max_epochs": 2,
-        "model_params": {"body": "window", "window": 1, "hidden": 8},
-    }
-    rough = sw.EarlyClassifier(**settings, polish=False).fit(X, y)
-    fine = sw.EarlyClassifier(**settings, polish=True).fit(X, y)
-    before, after = (sw.metrics.llr_error(clf.scores(X_new), truth) for clf in (rough, fine))
+    X, y, _ = gaussian(3000, offset=2.0, channels=8, steps=30)
+    new, _, truth = gaussian(300, offset=2.0, channels=8, steps=30, seed=1)
+    options = {"order": 0, "llre_ratio": 1.0, "hidden": 8, "training": Training(max_epochs=2)}
+    errors = []
+    for polished in (False, True):
+        model = Accumulator(**options, polish=polished).fit(examples(X, y))
+        errors.append(llr_error(model.scores(new.astype(np.float32)), truth))
+        assert (model.report_["polish"] is None) == (not polished)
+    before, after = errors
     assert before.slope < 0.6
     assert 0.9 < after.slope < 1.1
     assert after.mean_abs < before.mean_abs / 5
-
-
-def test_a_polished_model_is_saved_with_what_was_done(tmp_path):
-    X, y, _ = sw.datasets.gaussian(60, dim=2, length=4, seed=0)
-    clf = sw.EarlyClassifier(order=0, max_epochs=1, polish=True).fit(X, y)
-    clf.save(tmp_path / "model")
-    loaded = sw.load(tmp_path / "model")
-    assert loaded.polish_ == clf.polish_
-    np.testing.assert_array_equal(loaded.scores(X), clf.scores(X))
-
-
-def test_a_network_without_a_last_layer_is_told():
-    class Bare(nets.Integrator):
-        def evidence(self, x, multiplets):
-            return nets.Evidence(x[..., :2].cumsum(1) * self.one, None)
-
-        def __init__(self, features, classes, order):
-            super().__init__(features, classes, order)
-            self.one = torch.nn.Parameter(torch.ones(1))
-
-    X, y, _ = sw.datasets.gaussian(20, dim=2, length=4, seed=0)
-    with pytest.raises(TypeError, match="Bare names no `readout`"):
-        sw.EarlyClassifier(Bare, order=1, llre_ratio=1.0, max_epochs=1).fit(X, y)

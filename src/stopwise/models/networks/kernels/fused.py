@@ -1,6 +1,7 @@
 """Which tensors the numba kernels serve, and how their work is shared by threads.
 
-numba is an optional accelerator. Importing it takes half a second, so that happens on first use.
+Importing numba takes half a second, so that happens on first use. Where numba has no build for a new Python
+yet, the plain torch forms run in place of the kernels.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _scratch(scores: Array, expand: Array) -> tuple[Array, Array, Array]:
     """Return memory for what a row needs.
 
     softmax (3, h, M, M') holds the weights, fading factors and sums of weights after sample j. M' >= M is a
-    multiple of 8, since loops over whole vectors are faster; what lies past M is finite and counts nowhere.
+    multiple of 8, since loops over whole vectors are faster; what lies past M is finite and is ignored.
     """
     heads, samples = scores.shape[1:3]
     count = samples * (samples + 1) // 2

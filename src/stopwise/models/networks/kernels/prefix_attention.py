@@ -23,9 +23,9 @@ FEW = 2  # prefix lengths: up to here one attention for each is the fastest
 
 
 class TokenVariance(NamedTuple):
-    """What tells the variance of a token y + O a, D wide, from its heads a alone.
+    """The variance of a token y + O a, D wide, from its heads a alone.
 
-    With C taking the mean over the D features away, it is (|Cy|² + 2 (Oᵀ C y)·a + aᵀ (Oᵀ C O) a) / D.
+    With C subtracting the mean over the D components, it is (|Cy|² + 2 (Oᵀ C y)·a + aᵀ (Oᵀ C O) a) / D.
 
     Parameters
     ----------

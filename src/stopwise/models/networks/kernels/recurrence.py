@@ -5,7 +5,7 @@ the windows that start at 0..W−1 read the projections m..m+W−1, a contiguous
 leading dimension, so no window is ever copied. And unrolled autograd costs more than the arithmetic: the
 backward loop here carries only dh and dc, and the weight gradients are one GEMM each after it.
 
-What is elementwise in a step is done by `lstm_kernels` where numba serves, by torch elsewhere.
+What is elementwise in a step is done by `fused_lstm` where numba is available, by torch elsewhere.
 """
 
 from __future__ import annotations

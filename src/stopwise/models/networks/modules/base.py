@@ -14,7 +14,7 @@ from stopwise.validation import check_choice
 
 
 class Evidence(NamedTuple):
-    """What an integrator tells of a batch.
+    """The output of an integrator for a batch.
 
     Parameters
     ----------

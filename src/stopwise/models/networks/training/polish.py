@@ -138,7 +138,7 @@ class _Batch(NamedTuple):
     """
 
     series: Tensor | None  # (B, T, p)
-    windows: Tensor | None  # (B, W, M, p), one after the other: those between tell little more
+    windows: Tensor | None  # (B, W, M, p), one after the other: those between add little
     y: Tensor  # (B,)
     lengths: Tensor | None  # (B,), None if all are equal
     weight: Tensor  # (B,), adding up to 1 over the batches

@@ -1,0 +1,114 @@
+"""Held-out series that a deadline rule is learned from, checked and in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stopwise.rules.arrays import check_prior, frozen_floats
+from stopwise.validation import check_class_indices, check_integer, check_real, check_scores
+
+# With fewer series the cost of waiting cannot be estimated.
+MIN_SERIES = 30
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Held-out series as the induction reads them.
+
+    Attributes
+    ----------
+    scores
+        (n, T, K) scores, anything past a series' end.
+    lengths
+        (n,) lengths of the series, at most T.
+    y
+        (n,) class indices, or None if not known.
+    weights
+        (n,) weights of the series, of mean 1.
+    log_prior
+        (K,) logarithm of the prior.
+    loss
+        (K, K) loss of deciding the class of the column for a series of the row's class, 0 for the best.
+    """
+
+    scores: np.ndarray
+    lengths: np.ndarray
+    y: np.ndarray | None
+    weights: np.ndarray
+    log_prior: np.ndarray
+    loss: np.ndarray
+
+    def part(self, rows: np.ndarray) -> HeldOutScores:
+        """Return some of the series."""
+        y = None if self.y is None else self.y[rows]
+        return replace(
+            self, scores=self.scores[rows], lengths=self.lengths[rows], y=y, weights=self.weights[rows]
+        )
+
+
+def held_out_scores(scores: Any, y: Any, lengths: Any, loss: Any, prior: Any, horizon: Any) -> HeldOutScores:
+    """Return checked held-out series; the arguments are those of `FiniteHorizon.fit`."""
+    array = np.asarray(scores)
+    if lengths is None and array.ndim == 3 and array.dtype.kind == "f":
+        lengths = np.maximum(np.isfinite(array).all(-1).cumprod(1).sum(1), 1)
+    array, lengths = check_scores(array, lengths)
+    n, _, classes = array.shape
+    if np.isscalar(loss):
+        loss = check_real("loss", loss, 0, open_low=True, open_high=True) * (1 - np.eye(classes))
+    matrix = check_loss(loss, classes)
+    # A loss common to all decisions on a class does not change any decision.
+    matrix = check_loss(matrix - matrix.min(1, keepdims=True), classes)
+    steps = _check_horizon(horizon, lengths)
+    shares = np.full(classes, 1 / classes) if prior is None else check_prior(prior, classes)
+    labels, weights = None, np.ones(n)
+    if y is not None:
+        labels = check_class_indices(y, n, classes)
+        counts = np.bincount(labels, minlength=classes)
+        if not counts.all():
+            raise ValueError(
+                f"`y` must hold series of every class; classes {np.flatnonzero(counts == 0).tolist()} have "
+                "none. Hold out more series, the same share of each class."
+            )
+        weights = (shares * n / counts)[labels]
+    return HeldOutScores(
+        array[:, :steps], np.minimum(lengths, steps), labels, weights, np.log(shares), matrix
+    )
+
+
+def _check_horizon(horizon: Any, lengths: np.ndarray) -> int:
+    if len(lengths) < MIN_SERIES:
+        raise ValueError(
+            f"`scores` must hold at least {MIN_SERIES} series to learn from; got {len(lengths)}. "
+            "Hold out more, or use SPRT or Tapering, which need no series."
+        )
+    enough = int(np.sort(lengths)[-MIN_SERIES])
+    if horizon is None:
+        return enough
+    steps = check_integer("horizon", horizon, 1)
+    if steps > enough:
+        raise ValueError(
+            f"`horizon` must be a step that at least {MIN_SERIES} series reach, here {enough} at most; got "
+            f"{steps}. Hold out more series or longer ones, or lower `horizon`."
+        )
+    return steps
+
+
+def check_loss(loss: Any, classes: int | None = None) -> np.ndarray:
+    """Return a loss table (K, K), read-only; `classes` says how many there must be, if known."""
+    matrix = frozen_floats("loss", loss)
+    square = matrix.ndim == 2 and len(matrix) == matrix.shape[1] >= 2
+    if not square or (classes is not None and len(matrix) != classes):
+        wanted = "(K, K)" if classes is None else f"({classes}, {classes})"
+        raise ValueError(
+            f"`loss` must be one number or have shape {wanted}, true by decided class; "
+            f"got shape {matrix.shape}."
+        )
+    if not (np.isfinite(matrix).all() and (matrix >= 0).all() and matrix.any()):
+        raise ValueError(
+            "`loss` must be finite, >= 0 and differ between decisions; write a gain as the loss of the other "
+            "decisions."
+        )
+    return matrix

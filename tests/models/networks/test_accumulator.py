@@ -1,0 +1,108 @@
+"""The accumulator as a model: which body goes with which order."""
+
+import numpy as np
+import pytest
+import torch
+from small_worlds import examples, gaussian
+
+from stopwise.models import Accumulator, Training
+from stopwise.models.networks import base
+from stopwise.models.networks.modules.accumulator import LSTMBody, WindowBody
+from stopwise.models.networks.training import order_search
+
+X, Y, _ = gaussian(40)
+
+
+def made(**params):
+    return Accumulator(**{"hidden": 4, "polish": False, "training": Training(max_epochs=1)} | params)
+
+
+def fitted(**params):
+    return made(**params).fit(examples(X, Y))
+
+
+@pytest.mark.parametrize("body", ["auto", "lstm"])
+def test_no_finite_order_means_an_lstm(body):
+    model = fitted(order=None, body=body)
+    assert (model.body_, model.order_) == ("lstm", None)
+    assert isinstance(model.net_.body, LSTMBody)
+
+
+@pytest.mark.parametrize("body", ["auto", "window"])
+@pytest.mark.parametrize("order", [0, 2, 5])
+def test_an_integer_means_a_window_however_long(body, order):
+    model = fitted(order=order, body=body)
+    assert (model.body_, model.order_) == ("window", order)
+    assert isinstance(model.net_.body, WindowBody)
+    assert model.net_.body.window == order + 1
+
+
+def test_an_lstm_needs_no_search():
+    model = fitted(order="auto", body="lstm")
+    assert (model.body_, model.order_) == ("lstm", None)
+    assert model.report_["order_search"] is None
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"body": "lstm", "order": 2}, "`order` must be None or 'auto' with body='lstm'.*got order=2"),
+        ({"body": "lstm", "order": 0}, "`order` must be None or 'auto' with body='lstm'.*got order=0"),
+        ({"body": "window", "order": None}, "`order`=None means no finite order, and body='window' needs one"),
+        ({"body": "cnn", "order": 1}, "`body` must be one of 'auto', 'window', 'lstm'; got 'cnn'"),
+        ({"activation": "tan"}, "`activation` .*got 'tan'. Did you mean 'tanh'"),
+        ({"products": 5, "order": 0}, r"`products` must be in \[0, 4\]; got 5"),
+    ],
+)
+def test_what_does_not_go_together_is_an_error_before_training(params, message, monkeypatch):
+    monkeypatch.setattr(base, "train", None)
+    monkeypatch.setattr(order_search, "train", None)
+    with pytest.raises(ValueError, match=message):
+        fitted(**params)
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """Make the search return the last of the orders it is given, and report them."""
+    seen = []
+
+    def search(fresh, tried, task, **_):
+        seen.extend(tried)
+        return seen[-1], []
+
+    monkeypatch.setattr(base, "search", search)
+    return seen
+
+
+def test_the_search_tries_windows_and_an_lstm(chosen):
+    model = fitted(order="auto")
+    assert chosen == [0, 1, 2, 3, None]
+    assert (model.body_, model.order_) == ("lstm", None)
+
+
+def test_a_search_among_windows_never_returns_an_lstm(chosen):
+    model = fitted(order="auto", body="window")
+    assert chosen == [0, 1, 2, 3, 5]
+    assert (model.body_, model.order_) == ("window", 5)
+
+
+def test_a_real_search_among_windows_reports_finite_orders(monkeypatch):
+    monkeypatch.setattr(order_search, "CANDIDATES", (0, 1))
+    model = fitted(order="auto", body="window")
+    assert [one["order"] for one in model.report_["order_search"]] == [0, 1, 5]
+    assert model.body_ == "window"
+
+
+def test_parameters_reach_the_network():
+    net = fitted(order=1, hidden=6, products=2, skip=False, layer_norm=True, dropout=0.25).net_
+    assert (net.readout.in_features, net.body.products, net.dropout.p) == (6, 2, 0.25)
+    assert isinstance(net.norm, torch.nn.LayerNorm)
+    assert not fitted(order=None, activation="b2bsqrt").net_.body.lstm.squash.bounded
+
+
+def test_evidence_that_adds_up_is_learned():
+    X, y, truth = gaussian(400, offset=1.5, steps=10)
+    model = made(order=0, polish=True, training=Training(max_epochs=10)).fit(examples(X, y))
+    scores = model.scores(X.astype(np.float32))
+    ours, true = (one[..., 1] - one[..., 0] for one in (scores, truth))
+    assert np.corrcoef(ours.ravel(), true.ravel())[0, 1] > 0.98

@@ -1,0 +1,49 @@
+"""B2BsqrtTandem and TanhTandem: their parameters reach the network."""
+
+import numpy as np
+import pytest
+import torch
+from small_worlds import examples, gaussian, small_model
+
+from stopwise.models import B2BsqrtTandem, TanhTandem, Training
+
+X, Y, _ = gaussian(40)
+
+
+def fitted(name, **params):
+    return small_model(name, polish=False, **params).fit(examples(X, Y))
+
+
+def test_the_activation_is_what_tells_them_apart():
+    assert fitted("tanh").net_.lstm.squash.bounded
+    assert not fitted("b2bsqrt").net_.lstm.squash.bounded
+    assert fitted("b2bsqrt", alpha=0.3).net_.lstm.squash.alpha == 0.3
+
+
+@pytest.mark.parametrize("name", ["tanh", "b2bsqrt"])
+def test_parameters_reach_the_network(name):
+    net = fitted(name, hidden=5, formula="oblivion", layer_norm=True, dropout=0.25).net_
+    assert (net.readout.in_features, net.formula, net.head[1].p) == (5, "oblivion", 0.25)
+    assert isinstance(net.head[0], torch.nn.LayerNorm)
+
+
+@pytest.mark.parametrize("name", ["tanh", "b2bsqrt"])
+def test_the_formula_matters_after_the_first_window(name):
+    x = X.astype(np.float32)
+    settings = {"order": 2, "llre_ratio": 0.0, "training": Training(max_epochs=1, validation_fraction=0)}
+    tandem, oblivion = (fitted(name, formula=one, **settings).scores(x) for one in ("tandem", "oblivion"))
+    # Trained on multiplets alone, without a validation part, both have the same weights.
+    np.testing.assert_allclose(tandem[:, :3], oblivion[:, :3], rtol=1e-5, atol=1e-5)
+    assert not np.allclose(tandem[:, 4:], oblivion[:, 4:], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (TanhTandem(order=1, formula="tandm"), "`formula` must be one of .*Did you mean 'tandem'"),
+        (B2BsqrtTandem(order=1, alpha=-1.0), "`alpha` of b2bsqrt must be a finite number >= 0; got -1"),
+    ],
+)
+def test_wrong_options_are_errors(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(examples(X, Y))

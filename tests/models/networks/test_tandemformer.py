@@ -1,0 +1,38 @@
+"""Tandemformer: its parameters reach the network."""
+
+import pytest
+import torch
+from small_worlds import examples, gaussian, small_model
+
+X, Y, _ = gaussian(40)
+
+
+def fitted(**params):
+    return small_model("tandemformer", polish=False, **params).fit(examples(X, Y))
+
+
+def test_parameters_reach_the_network():
+    net = fitted(
+        order=2, blocks=2, heads=3, head_size=5, feed_forward=7, mlp=6, pooling="one-token",
+        positions="learned", formula="oblivion", layer_norm=True, dropout=0.25,
+    ).net_  # fmt: skip
+    assert len(net.blocks) == 2
+    block = net.blocks[0]
+    assert (block.heads, block.out.in_features, block.expand.out_features) == (3, 15, 7)
+    assert (net.readout.in_features, net.pooling, net.formula) == (6, "one-token", "oblivion")
+    assert isinstance(block.norm1, torch.nn.LayerNorm)
+    assert block.dropout.p == net.head[1].p == 0.25
+    assert net.places.shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"heads": 0}, "`heads` must be >= 1; got 0"),
+        ({"pooling": "npp"}, "`pooling` must be one of .*Did you mean 'nsp'"),
+        ({"formula": "tandm"}, "`formula` must be one of .*Did you mean 'tandem'"),
+    ],
+)
+def test_wrong_options_are_errors(params, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(**params)
