@@ -1,8 +1,8 @@
-"""The exact speed-accuracy tradeoff (SAT) curve: every threshold at once, without a grid.
+"""The exact speed-accuracy tradeoff (SAT) curve for all thresholds at once, without a grid.
 
-With one common threshold a, a series stops at the first step where the lead of its best class reaches a.
-Its hitting time therefore changes only where a passes a record of the lead, so sorting all records of all
-series gives every point of the curve.
+With a common threshold a, a series stops at the first step where its lead (the best score minus the second
+best) reaches a. Its hitting time changes only where a exceeds a record of the lead, that is, a lead higher
+than all earlier ones. Sorting the records of all series therefore gives every point of the curve.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 from stopwise.metrics.curve import ClassChanges, SATCurve
 from stopwise.validation import check_class_indices, check_scores
 
-# Numbers worked on at once: bounds the memory beyond the inputs.
+# Numbers processed at once: limits the memory used on top of the inputs.
 CHUNK_NUMBERS = 1_000_000
 
 
 def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
     """Return the exact speed-accuracy tradeoff curve of the test with one common threshold.
 
-    The points are those of `SPRT(threshold)` for every threshold there is. At the end of a series the
-    decision is forced: the class of the highest score.
+    The curve covers `SPRT(threshold)` for every possible threshold. At the end of a series the decision is
+    forced: the class with the highest score.
 
     Parameters
     ----------
@@ -49,19 +49,19 @@ def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
     scores, lengths = check_scores(scores, lengths)
     n, _, classes = scores.shape
     if n == 0:
-        raise ValueError("`scores` holds no series; a curve needs at least one.")
+        raise ValueError("`scores` holds no series; pass at least one.")
     y = check_class_indices(y, n, classes)
     steps = int(lengths.max())
     events = _events(*leads_and_errors(scores[:, :steps], y, lengths), lengths)
     new_value = np.append(True, events.value[1:] != events.value[:-1])
-    first = np.flatnonzero(new_value)  # (P - 1,) first event at each distinct value
+    first = np.flatnonzero(new_value)  # (P - 1,) first event of each distinct value
 
-    def run(start: int, change: np.ndarray) -> np.ndarray:
+    def running_sum(start: int, change: np.ndarray) -> np.ndarray:
         return np.cumsum(np.append(start, np.add.reduceat(change, first, dtype=np.int64)))  # (P,)
 
-    # Whole numbers until the end: no rounding error builds up along the curve.
-    total = run(n, events.next_time - events.time)
-    squares = run(n, events.next_time**2 - events.time**2)
+    # Integers until the end, so that rounding errors do not accumulate along the curve.
+    total = running_sum(n, events.next_time - events.time)
+    squares = running_sum(n, events.next_time**2 - events.time**2)
     changed = np.flatnonzero(events.next_wrong != events.wrong)
     changes = ClassChanges(
         totals=np.bincount(y, minlength=classes),
@@ -75,38 +75,41 @@ def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
         mean_time=total / n,
         std_time=np.sqrt(n * squares - total**2) / n,
         error=_macro_error(changes, len(first) + 1),
-        forced=run(0, events.final) / n,
+        forced=running_sum(0, events.final) / n,
         length=steps,
         _changes=changes,
     )
 
 
 class _Events(NamedTuple):
-    """The records of the leads, lowest first: above `value`, a series goes on from one time to the next."""
+    """The records of the leads, lowest first.
+
+    Once the threshold exceeds `value`, the series stops at `next_time` instead of at `time`.
+    """
 
     value: np.ndarray  # (m,) the lead at the record
     series: np.ndarray  # (m,)
     time: np.ndarray  # (m,) of the record
-    wrong: np.ndarray  # (m,) whether the decision there is wrong
+    wrong: np.ndarray  # (m,) whether the decision at `time` is wrong
     next_time: np.ndarray  # (m,) of the next record of the series, or of its end
-    next_wrong: np.ndarray  # (m,)
-    final: np.ndarray  # (m,) True where no record follows: the decision is then forced
+    next_wrong: np.ndarray  # (m,) whether the decision at `next_time` is wrong
+    final: np.ndarray  # (m,) True for the last record of a series: the next decision is forced
 
 
 def _events(leads: np.ndarray, wrong: np.ndarray, lengths: np.ndarray) -> _Events:
-    series, step = np.nonzero(leads > _best_before(leads))  # (m,), in order of series, then time
+    series, step = np.nonzero(leads > _previous_best(leads))  # (m,), sorted by series, then time
     final = np.append(series[1:] != series[:-1], True)
     next_step = np.where(final, lengths[series] - 1, np.roll(step, -1))
     value = leads[series, step]
-    order = np.argsort(value)
+    ascending = np.argsort(value)
     columns = (value, series, step + 1, wrong[series, step], next_step + 1, wrong[series, next_step], final)
-    return _Events(*(column[order] for column in columns))
+    return _Events(*(column[ascending] for column in columns))
 
 
 def leads_and_errors(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much the best class leads, and whether it is wrong, at each step: both (n, T).
+    """Return the lead of the best class at each step, and whether that class is wrong: both (n, T).
 
-    Past the end of a series the lead is minus infinity.
+    After the end of a series the lead is minus infinity.
     """
     n, steps, classes = scores.shape
     leads = np.empty((n, steps))
@@ -125,21 +128,21 @@ def leads_and_errors(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> 
     return leads, wrong
 
 
-def _best_before(leads: np.ndarray) -> np.ndarray:
-    """Return the highest lead of all earlier steps, minus infinity at the first: (n, T)."""
+def _previous_best(leads: np.ndarray) -> np.ndarray:
+    """Return the highest lead of all earlier steps (n, T), minus infinity at the first step."""
     best = np.full_like(leads, -np.inf)
     np.maximum.accumulate(leads[:, :-1], axis=1, out=best[:, 1:])
     return best
 
 
 def _macro_error(changes: ClassChanges, points: int) -> np.ndarray:
-    """Return the mean of the class errors at each point, (P,)."""
+    """Return the mean of the class error rates at each point, (P,)."""
     error = np.zeros(points)
-    # Classes of equal size weigh the same, so their wrong decisions can be counted together.
+    # A wrong decision has the same weight in all classes of equal size, so count these together.
     for size in np.unique(changes.totals[changes.totals > 0]):
-        alike = changes.totals == size  # (K,)
-        mine = alike[changes.classes]
-        counts = np.bincount(changes.points[mine], changes.change[mine], minlength=points)
-        counts[0] += changes.start[alike].sum()
+        same_size = changes.totals == size  # (K,)
+        chosen = same_size[changes.classes]  # (m,)
+        counts = np.bincount(changes.points[chosen], changes.change[chosen], minlength=points)
+        counts[0] += changes.start[same_size].sum()
         error += np.cumsum(counts) / size
     return error / np.count_nonzero(changes.totals)
