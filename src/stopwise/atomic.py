@@ -27,7 +27,9 @@ def atomic_write(*targets: Path) -> Iterator[list[Path]]:
     """
     for path in targets:
         if not path.parent.is_dir():
-            raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}. Create it first.")
+            raise FileNotFoundError(
+                f"cannot write {path}: there is no folder {path.parent}. Create it first."
+            )
     # The suffix stays last: some writers choose the format by it.
     temporaries = [path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}") for path in targets]
     try:

@@ -67,7 +67,7 @@ class Reporter:
             self._print(self._pending)
 
     def skip(self, steps: int) -> None:
-        """Count `steps` that were done before this run; they are excluded from the estimate of the time left."""
+        """Count `steps` done before this run; they are excluded from the estimate of the time left."""
         self._skipped += steps
         self._done += steps
         if self._bar:

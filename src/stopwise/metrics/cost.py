@@ -161,9 +161,7 @@ def summarize(decisions: Decisions, y: Any, classes: int) -> dict[str, Any]:
 
 def _check_decisions(decisions: Any) -> None:
     if not isinstance(decisions, Decisions):
-        raise TypeError(
-            f"`decisions` must be what rule.decide() returns; got {type(decisions).__name__}."
-        )
+        raise TypeError(f"`decisions` must be what rule.decide() returns; got {type(decisions).__name__}.")
     if not len(decisions):
         raise ValueError("`decisions` is empty; pass at least one decision.")
 
