@@ -13,7 +13,7 @@ class Terminal(io.StringIO):
 
 
 class Clock:
-    """Time that passes only when told to."""
+    """A clock whose time the test sets."""
 
     def __init__(self):
         self.now = 0.0
@@ -36,17 +36,17 @@ def report(show, steps=3, total=3):
 
 
 @pytest.mark.parametrize("show", [False, "auto"])
-def test_nothing_is_said_off_a_terminal_unless_asked(capsys, show):
+def test_nothing_is_printed_without_a_terminal_by_default(capsys, show):
     report(show)
     assert capsys.readouterr() == ("", "")
 
 
-def test_lines_off_a_terminal_tell_the_last_step(capsys):
+def test_the_last_step_is_printed_without_a_terminal(capsys):
     report(True)
     assert capsys.readouterr() == ("", "training: 3/3 loss 2\n")
 
 
-def test_lines_come_every_ten_seconds(capsys, clock):
+def test_a_line_is_printed_every_ten_seconds(capsys, clock):
     with Reporter("training", 30, True) as reporter:
         for i in range(25):
             clock.now += 1
@@ -54,11 +54,11 @@ def test_lines_come_every_ten_seconds(capsys, clock):
     assert capsys.readouterr().err.splitlines() == [
         "training: 10/30 (20 s left) loss 10",
         "training: 20/30 (10 s left) loss 20",
-        "training: 25/30 loss 25",  # where the work ended before its last step
+        "training: 25/30 loss 25",  # the task ended before its last step
     ]
 
 
-def test_work_that_fails_says_no_more(capsys):
+def test_nothing_is_printed_when_the_task_fails(capsys):
     def fail():
         with Reporter("training", 3, True) as reporter:
             reporter.advance("loss 0")
@@ -69,7 +69,7 @@ def test_work_that_fails_says_no_more(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_steps_done_before_are_counted(capsys):
+def test_several_steps_can_be_counted_at_once(capsys):
     with Reporter("training", 5, True) as reporter:
         reporter.advance(steps=0)
         reporter.advance(steps=4)
@@ -78,7 +78,7 @@ def test_steps_done_before_are_counted(capsys):
 
 
 @pytest.mark.parametrize("show", [True, "auto"])
-def test_bar_on_a_terminal(monkeypatch, show):
+def test_a_bar_is_shown_on_a_terminal(monkeypatch, show):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     report(show, steps=2)
@@ -87,26 +87,26 @@ def test_bar_on_a_terminal(monkeypatch, show):
     assert "loss 1" in sys.stderr.getvalue()
 
 
-def test_no_bar_where_none_is_wanted(monkeypatch):
+def test_no_bar_is_shown_if_progress_is_false(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     report(False)
     assert sys.stderr.getvalue() == ""
 
 
-def test_unknown_wish_is_told():
+def test_invalid_progress_raises():
     with pytest.raises(ValueError, match="`progress` must be True, False or 'auto'; got 'always'"):
         report("always")
 
 
-def test_time_left_is_told_by_the_speed_of_this_run(capsys, clock):
+def test_skipped_steps_are_excluded_from_the_estimate_of_time_left(capsys, clock):
     with Reporter("runs", 100, True) as reporter:
-        reporter.skip(80)  # done before: they tell nothing of the speed
+        reporter.skip(80)
         clock.now += 60
         reporter.advance()
     assert capsys.readouterr().err == "runs: 81/100 (19 min left)\n"
 
 
-def test_no_time_left_is_told_before_the_first_step(capsys, clock):
+def test_no_time_left_is_estimated_before_the_first_step(capsys, clock):
     with Reporter("tuning", 10, True) as reporter:
         clock.now = 20.0
         reporter.advance("epoch 1", steps=0)

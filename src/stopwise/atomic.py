@@ -1,4 +1,4 @@
-"""Writing aside: a file appears under its name only when it is whole."""
+"""Atomic writes: a file appears under its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -11,55 +11,58 @@ from pathlib import Path
 
 
 @contextmanager
-def written_aside(*targets: Path) -> Iterator[list[Path]]:
-    """Yield one temporary path beside each target; move them into place when the block ends well.
+def atomic_write(*targets: Path) -> Iterator[list[Path]]:
+    """Yield one temporary path next to each target; rename them to the targets when the block succeeds.
 
-    If the block fails, the temporary files vanish and the targets stay as they were.
+    If the block fails, the temporary files are deleted and the targets stay unchanged.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> with written_aside(folder / "a.txt") as [aside]:
-    ...     _ = aside.write_text("whole")
+    >>> with atomic_write(folder / "a.txt") as [temporary]:
+    ...     _ = temporary.write_text("complete")
     >>> [path.name for path in folder.iterdir()]
     ['a.txt']
     """
     for path in targets:
         if not path.parent.is_dir():
-            raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}. Make it first.")
-    # The ending stays last: some writers judge the format by it.
-    asides = [path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}") for path in targets]
+            raise FileNotFoundError(
+                f"cannot write {path}: there is no folder {path.parent}. Create it first."
+            )
+    # The suffix stays last: some writers choose the format by it.
+    temporaries = [path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}") for path in targets]
     try:
-        yield asides
-        for aside, target in zip(asides, targets):
-            os.replace(aside, target)
+        yield temporaries
+        for temporary, target in zip(temporaries, targets):
+            os.replace(temporary, target)
     finally:
-        for aside in asides:
-            aside.unlink(missing_ok=True)
+        for temporary in temporaries:
+            temporary.unlink(missing_ok=True)
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Replace a file at once or not at all, even if the machine stops: the data is on disk before it moves.
+    """Replace a file atomically, and flush the data to disk first, so that it survives a power failure.
 
-    What a process that was killed had left aside is removed, so one process at a time may write to a path.
+    Temporary files that a killed process left behind are deleted, so only one process at a time may write
+    to a path.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> write_durably(folder / "a.txt", b"whole")
+    >>> write_durably(folder / "a.txt", b"complete")
     >>> (folder / "a.txt").read_text()
-    'whole'
+    'complete'
     """
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        left.unlink(missing_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        leftover.unlink(missing_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(aside, "wb") as file:
+        with open(part, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(aside, path)
+        os.replace(part, path)
     finally:
-        aside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)

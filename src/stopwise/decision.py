@@ -1,4 +1,4 @@
-"""What a stopping rule answers: one decision, or the decisions on many series as arrays."""
+"""What a stopping rule returns: one decision, or the decisions on many series as arrays."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Decision:
     Parameters
     ----------
     label
-        The class decided for.
+        The predicted class.
     time
-        The step at which it fell, counted from 1: the number of samples it took.
+        The step of the decision, counted from 1: the number of samples seen.
     forced
-        True when the series ended before the rule was sure.
+        True if the series ended before the rule stopped.
     scores
         The K scores at that step; their differences are log-likelihood ratios.
 
@@ -44,11 +44,11 @@ class Decisions:
     Parameters
     ----------
     labels
-        (n,) classes decided for.
+        (n,) predicted classes.
     times
-        (n,) steps at which the decisions fell, counted from 1.
+        (n,) steps of the decisions, counted from 1.
     forced
-        (n,) True where the series ended before the rule was sure.
+        (n,) True where the series ended before the rule stopped.
     scores
         (n, K) scores at those steps.
     lengths

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, plain lines elsewhere."""
+"""Progress reports: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-LINE_SECONDS = 10.0
+SECONDS_PER_LINE = 10.0
 
 
 class Reporter:
-    """Report steps of known number.
+    """Report the progress of a task with a known number of steps.
 
     Parameters
     ----------
     title
-        What the work is.
+        Name of the task.
     total
-        How many steps it has.
+        Number of steps.
     show
-        True: a bar on a terminal, a line every ten seconds elsewhere. False: nothing. "auto": a bar on a
-        terminal, nothing elsewhere.
+        True: a bar on a terminal, otherwise a line every ten seconds. False: nothing. "auto": a bar on a
+        terminal, otherwise nothing.
 
     Examples
     --------
@@ -38,15 +38,19 @@ class Reporter:
         terminal = sys.stderr.isatty()
         self._title, self._total, self._done = title, total, 0
         self._lines = show is True and not terminal
-        self._started = self._spoken = time.monotonic()
-        self._unsaid, self._skipped = "", 0
+        self._started = self._last_print = time.monotonic()
+        self._pending, self._skipped = "", 0
         self._bar = None
         if show and terminal:
-            columns = ("[bold]{task.description}", "[dim]{task.fields[note]}")
             self._bar = Progress(
-                TextColumn(columns[0]), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-                TextColumn(columns[1]), console=Console(stderr=True), transient=True,
-            )  # fmt: skip
+                TextColumn("[bold]{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("[dim]{task.fields[note]}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
             self._task = self._bar.add_task(title, total=total, note="")
 
     def __enter__(self) -> Self:
@@ -59,39 +63,39 @@ class Reporter:
     ) -> None:
         if self._bar:
             self._bar.stop()
-        elif kind is None and self._unsaid:  # the work ended before its last step
-            self._say(self._unsaid)
+        elif kind is None and self._pending:  # the task ended before its last step
+            self._print(self._pending)
 
     def skip(self, steps: int) -> None:
-        """Say that `steps` were done before this work began: they tell nothing of its speed."""
+        """Count `steps` done before this run; they are excluded from the estimate of the time left."""
         self._skipped += steps
         self._done += steps
         if self._bar:
             self._bar.update(self._task, completed=self._done)
         if self._lines and steps:
-            self._unsaid = f"{self._title}: {self._done}/{self._total}"
+            self._pending = f"{self._title}: {self._done}/{self._total}"
 
     def advance(self, note: str = "", steps: int = 1) -> None:
-        """Say that `steps` more are done; `note` tells the newest figures."""
+        """Count `steps` as done; `note` is shown next to the count, such as the current loss."""
         self._done += steps
         if self._bar:
             self._bar.update(self._task, advance=steps, note=note)
         if self._lines:
-            self._unsaid = f"{self._title}: {self._done}/{self._total} {self._left()}{note}".rstrip()
-            if self._done >= self._total or time.monotonic() - self._spoken >= LINE_SECONDS:
-                self._say(self._unsaid)
+            self._pending = f"{self._title}: {self._done}/{self._total} {self._time_left()}{note}".rstrip()
+            if self._done >= self._total or time.monotonic() - self._last_print >= SECONDS_PER_LINE:
+                self._print(self._pending)
 
-    def _left(self) -> str:
-        """Return the time left, where enough of it is left to want to know."""
+    def _time_left(self) -> str:
+        """Return the estimated time left as text; "" if it is unknown or short."""
         done = self._done - self._skipped
-        if not done:  # nothing tells the speed yet
+        if not done:
             return ""
         seconds = (time.monotonic() - self._started) / done * (self._total - self._done)
-        if seconds < LINE_SECONDS:
+        if seconds < SECONDS_PER_LINE:
             return ""
         minutes = round(seconds / 60)
         return f"({minutes} min left) " if minutes else f"({seconds:.0f} s left) "
 
-    def _say(self, line: str) -> None:
-        self._spoken, self._unsaid = time.monotonic(), ""
+    def _print(self, line: str) -> None:
+        self._last_print, self._pending = time.monotonic(), ""
         print(line, file=sys.stderr, flush=True)

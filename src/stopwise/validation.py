@@ -1,6 +1,6 @@
-"""Checks of what users hand in, and every message they see when it does not fit.
+"""Argument checks shared by the whole package.
 
-A message names the argument, says what was expected and what came, and ends with the cure.
+An error message names the argument, says what was expected and what was given, and how to fix it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     """Return `value` as an int within [low, high]."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        raise TypeError(f"`{name}` must be a whole number; got {value!r} ({type(value).__name__}).")
+        raise TypeError(f"`{name}` must be an integer; got {value!r} ({type(value).__name__}).")
     number = int(value)
     if number < low or (high is not None and number > high):
         wanted = f">= {low}" if high is None else f"in [{low}, {high}]"
@@ -33,7 +33,7 @@ def check_real(
     open_low: bool = False,
     open_high: bool = False,
 ) -> float:
-    """Return `value` as a float within the interval; an open end excludes the bound itself."""
+    """Return `value` as a float within the interval; `open_low` and `open_high` exclude the bounds."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a number; got {value!r} ({type(value).__name__}).")
     value = float(value)
@@ -46,7 +46,7 @@ def check_real(
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Return `value` if it is one of `choices`; the message guesses what was meant."""
+    """Return `value` if it is one of `choices`; the error message suggests the closest choice."""
     choices = list(choices)
     if isinstance(value, str) and value in choices:
         return value
@@ -58,13 +58,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 def check_scores(scores: Any, lengths: Any = None, *, name: str = "scores") -> tuple[np.ndarray, np.ndarray]:
     """Return scores as a float array (n, T, K) and the lengths (n,).
 
-    Steps past a series' end may hold anything; steps inside it must be finite.
+    Scores must be finite up to the end of each series; padding after it may hold anything.
     """
     array = np.asarray(scores)
     if array.ndim != 3:
         raise ValueError(
             f"`{name}` must have shape (n, T, K): series, steps, classes; got shape {array.shape}. "
-            "For one series use scores[None]."
+            "For a single series, pass scores[None]."
         )
     n, steps, classes = array.shape
     if steps < 1 or classes < 2:
@@ -74,26 +74,26 @@ def check_scores(scores: Any, lengths: Any = None, *, name: str = "scores") -> t
     if array.dtype.kind != "f":
         array = array.astype(np.float64)
     lengths = check_lengths(lengths, n, steps)
-    # A sum is finite only if all its terms are, up to overflow: a cheap first look before the exact one.
+    # A finite sum implies finite terms. A sum that is not may have overflowed, so check each term then.
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum(dtype=np.float64)
     if not np.isfinite(total) and not np.isfinite(array[inside(lengths, steps)]).all():
         raise ValueError(
-            f"`{name}` must be finite inside every series; it contains NaN or infinity. "
-            "If the series are of unequal length and padded, pass `lengths`."
+            f"`{name}` must be finite up to the end of every series; it contains NaN or infinity. "
+            "If the series are padded to a common length, pass `lengths`."
         )
     return array, lengths
 
 
 def check_lengths(lengths: Any, n: int, steps: int) -> np.ndarray:
-    """Return lengths as an int array (n,), each in [1, steps]; None means all are full."""
+    """Return lengths as an int array (n,), each in [1, steps]; None means that every series has all steps."""
     if lengths is None:
         return np.full(n, steps, dtype=np.int64)
     array = np.asarray(lengths)
     if array.shape != (n,):
         raise ValueError(f"`lengths` must have shape ({n},), one per series; got shape {array.shape}.")
     if not np.issubdtype(array.dtype, np.integer):
-        raise TypeError(f"`lengths` must be whole numbers; got dtype {array.dtype}.")
+        raise TypeError(f"`lengths` must be integers; got dtype {array.dtype}.")
     if n and (array.min() < 1 or array.max() > steps):
         raise ValueError(
             f"`lengths` must be in [1, {steps}], the number of steps; got values from {array.min()} "
@@ -107,19 +107,25 @@ def inside(lengths: np.ndarray, steps: int) -> np.ndarray:
     return np.arange(steps) < lengths[:, None]
 
 
-def check_class_indices(y: Any, n: int, classes: int) -> np.ndarray:
-    """Return y as an int array (n,) of class indices 0..K-1."""
+def check_labels(y: Any, n: int, *, name: str = "y", item: str = "series") -> np.ndarray:
+    """Return y as an array (n,), one label per item."""
     array = np.asarray(y)
     if array.shape != (n,):
-        raise ValueError(f"`y` must have shape ({n},), one label per series; got shape {array.shape}.")
+        raise ValueError(f"`{name}` must have shape ({n},), one label per {item}; got shape {array.shape}.")
+    return array
+
+
+def check_class_indices(y: Any, n: int, classes: int, *, name: str = "y") -> np.ndarray:
+    """Return y as an int array (n,) of class indices 0..K-1."""
+    array = check_labels(y, n, name=name)
     if not np.issubdtype(array.dtype, np.integer):
         raise TypeError(
-            f"`y` must hold class indices 0..{classes - 1} here; got dtype {array.dtype}. "
+            f"`{name}` must hold class indices 0..{classes - 1} here; got dtype {array.dtype}. "
             "Map labels with np.unique(y, return_inverse=True)."
         )
     if n and (array.min() < 0 or array.max() >= classes):
         raise ValueError(
-            f"`y` must be class indices in [0, {classes - 1}], as `scores` has {classes} classes; "
+            f"`{name}` must hold class indices in [0, {classes - 1}], as there are {classes} classes; "
             f"got values from {array.min()} to {array.max()}."
         )
     return array.astype(np.int64, copy=False)

@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_plain_set(folder):
+def test_load_without_optional_arrays(folder):
     stored = arrays()
     np.savez(folder / "toy.npz", **stored)
     split = load("toy")
@@ -41,7 +41,7 @@ def test_plain_set(folder):
 
 
 @pytest.mark.parametrize("key", ["subject_train", "group_train", "speaker_train"])
-def test_lengths_and_groups(folder, key):
+def test_load_with_lengths_and_groups(folder, key):
     groups = np.array([1, 1, 2, 2, 3, 3])
     lengths = {"len_train": np.array([5, 4, 3, 2, 1, 5]), "len_test": np.array([1, 2, 3])}
     np.savez(folder / "toy.npz", **arrays(**lengths), **{key: groups})
@@ -51,12 +51,12 @@ def test_lengths_and_groups(folder, key):
     assert split.groups_train.tolist() == groups.tolist()
 
 
-def test_class_names_are_made_up_when_absent(folder):
+def test_class_names_default_to_indices(folder):
     np.savez(folder / "toy.npz", **arrays(class_names=None))
     assert load("toy").class_names == ("0", "1", "2")
 
 
-def test_no_variable(monkeypatch):
+def test_missing_environment_variable_raises(monkeypatch):
     monkeypatch.delenv("STOPWISE_DATA", raising=False)
     with pytest.raises(
         FileNotFoundError, match=r"toy.npz: the environment variable STOPWISE_DATA is not set"
@@ -64,14 +64,14 @@ def test_no_variable(monkeypatch):
         load("toy")
 
 
-def test_no_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("STOPWISE_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match=r"STOPWISE_DATA is .*nowhere', which is not a folder"):
+def test_missing_folder_raises(tmp_path, monkeypatch):
+    monkeypatch.setenv("STOPWISE_DATA", str(tmp_path / "missing"))
+    with pytest.raises(FileNotFoundError, match=r"STOPWISE_DATA is .*missing', which is not a folder"):
         load("toy")
 
 
-def test_no_set(folder):
-    with pytest.raises(FileNotFoundError, match="it holds: no data sets"):
+def test_missing_dataset_raises_with_suggestions(folder):
+    with pytest.raises(FileNotFoundError, match="it holds: no datasets"):
         load("toy")
     for name in ("walking", "hearts"):
         np.savez(folder / f"{name}.npz", **arrays())
@@ -82,31 +82,31 @@ def test_no_set(folder):
 
 
 @pytest.mark.parametrize("name", ["../toy", "/toy", "", "a/b", None])
-def test_name_is_no_path(folder, name):
-    with pytest.raises(ValueError, match="`name` must be the bare name of a data set"):
+def test_name_must_not_be_a_path(folder, name):
+    with pytest.raises(ValueError, match="`name` must be the name of a dataset without a folder"):
         load(name)
 
 
 BAD = {
     "no test": ({"X_test": None}, "no array 'X_test'; it holds 'X_train'"),
-    "labels": ({"y_test": np.array([0, 1])}, r"`y` must have shape \(3,\)"),
+    "labels": ({"y_test": np.array([0, 1])}, r"`y_test` must have shape \(3,\)"),
     "class": ({"y_test": np.array([0, 1, 3])}, r"class indices in \[0, 2\]"),
     "lengths": ({"len_train": np.full(N, 9)}, r"`lengths` must be in \[1, 5\]"),
-    "groups": ({"group_train": np.arange(4)}, "the groups must be one per training series"),
-    "features": ({"X_test": np.zeros((3, T, 7))}, "train and test differ in features"),
+    "groups": ({"group_train": np.arange(4)}, "there must be one group per training series"),
+    "channels": ({"X_test": np.zeros((3, T, 7))}, "training and test series differ in channels"),
     "flat": ({"X_train": np.zeros(N)}, r"`X_train` must have shape \(n, T, ...\)"),
 }
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD)
-def test_bad_set(folder, changes, message):
+def test_inconsistent_dataset_raises(folder, changes, message):
     np.savez(folder / "toy.npz", **arrays(**changes))
     with pytest.raises(ValueError, match=message) as caught:
         load("toy")
     assert "toy.npz" in str(caught.value)
 
 
-def test_damaged_set(folder):
+def test_damaged_dataset_raises(folder):
     np.savez(folder / "toy.npz", **arrays())
     content = (folder / "toy.npz").read_bytes()
     (folder / "toy.npz").write_bytes(content[: len(content) // 2])
@@ -115,7 +115,7 @@ def test_damaged_set(folder):
 
 
 @pytest.mark.skipif(not os.environ.get("STOPWISE_DATA"), reason="STOPWISE_DATA is not set")
-def test_every_real_set_loads():
+def test_every_real_dataset_loads():
     names = sorted(path.stem for path in Path(os.environ["STOPWISE_DATA"]).glob("*.npz"))
     assert names
     for name in names:

@@ -1,4 +1,4 @@
-"""Small videos, made as they are needed."""
+"""Small videos for the tests."""
 
 import av
 import numpy as np
@@ -17,8 +17,8 @@ def _write_video(path, frames, *, max_b_frames=0, rotation=0):
         if rotation:
             stream.set_display_rotation(rotation)
         container.start_encoding()
-        for picture in frames:
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        for image in frames:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
         container.mux(stream.encode())
 
 
@@ -39,7 +39,7 @@ def _moving_dot(count, direction, rng, size=32):
 
 @pytest.fixture(scope="session")
 def dots(tmp_path_factory):
-    """A folder with two classes of six videos of 6 to 9 frames, and what does not belong there."""
+    """A folder with two classes of six videos of 6 to 9 frames, a text file, and an empty class folder."""
     folder, rng = tmp_path_factory.mktemp("dots"), np.random.default_rng(0)
     for label, direction in (("left", -1), ("right", 1)):
         for number in range(6):

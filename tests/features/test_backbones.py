@@ -1,4 +1,4 @@
-"""Backbones by name, and weights that fit or do not."""
+"""Building backbones by name, with and without weights."""
 
 import pytest
 import torch
@@ -22,10 +22,10 @@ def inner(backbone):
     return backbone.net.net.net.state_dict()
 
 
-@pytest.mark.parametrize("ending", [".safetensors", ".pth"])
-def test_weights_load_from_both_forms(tmp_path, state, ending):
-    path = tmp_path / f"weights{ending}"
-    if ending == ".pth":
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
+def test_weights_are_loaded_from_both_formats(tmp_path, state, suffix):
+    path = tmp_path / f"weights{suffix}"
+    if suffix == ".pth":
         torch.save(state, path)
     else:
         save_file(state, path)
@@ -34,7 +34,7 @@ def test_weights_load_from_both_forms(tmp_path, state, ending):
     assert all(torch.equal(inner(backbone)[name], value) for name, value in state.items())
 
 
-def test_pictures_are_standardised_before_the_network(tmp_path, state):
+def test_images_are_standardized_before_the_network(tmp_path, state):
     torch.save(state, tmp_path / "w.pth")
     backbone, net = build_backbone("resnet18", tmp_path / "w.pth", size=64), ResNet("resnet18").eval()
     net.load_state_dict(state)
@@ -46,7 +46,7 @@ def test_pictures_are_standardised_before_the_network(tmp_path, state):
         torch.testing.assert_close(backbone.net(x), net.features(torch.stack(channels, dim=1)))
 
 
-def test_random_weights_come_from_the_seed():
+def test_random_weights_depend_on_the_seed_only():
     first, same, other = (build_backbone("resnet18", seed=seed) for seed in (0, 0, 1))
     assert not first.trained
     assert torch.equal(inner(first)["conv1.weight"], inner(same)["conv1.weight"])
@@ -56,12 +56,12 @@ def test_random_weights_come_from_the_seed():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_the_small_one_knows_its_size(tmp_path):
+def test_a_small_backbone_has_the_size_of_its_encoder(tmp_path):
     save_encoder(tmp_path / "e.safetensors", SmallCNN(3, 40, 40, dim=5))
     backbone = build_backbone("small", tmp_path / "e.safetensors")
     assert (backbone.size, backbone.short_side, backbone.trained) == (40, 40, True)
     with pytest.raises(
-        ValueError, match=r"made for frames of 3 channels and 40×40 pixels; .* Leave `size` out"
+        ValueError, match=r"is for frames of 3 channels and 40×40 pixels; .* 64×64 pixels. Omit `size`"
     ):
         build_backbone("small", tmp_path / "e.safetensors", size=64)
     with pytest.raises(ValueError, match=r"`backbone` must be one of 'small', 'resnet18'"):

@@ -1,4 +1,4 @@
-"""From videos to series: the right numbers, whatever happens on the way."""
+"""Extraction of features: correct values, resuming, and errors."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from stopwise.features import (
 
 
 class Means(nn.Module):
-    """The mean colours of the four quarters."""
+    """The mean colors of the four quarters of an image."""
 
     def forward(self, x):
         return nn.functional.adaptive_avg_pool2d(x, 2).flatten(1)
@@ -46,7 +46,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 
 
-def test_features_are_those_of_the_frames_of_each_video(dots, tmp_path):
+def test_features_equal_those_of_the_frames_of_each_video(dots, tmp_path):
     layout = find_clips(dots)
     report = extract(layout, MEANS, tmp_path / "out", frames=8, batch_size=3)
     for part, count in (("train", 8), ("test", 4)):
@@ -63,7 +63,7 @@ def test_features_are_those_of_the_frames_of_each_video(dots, tmp_path):
     assert not (tmp_path / "out" / "work").exists()
 
 
-def test_groups_are_kept(tmp_path, write_video):
+def test_groups_are_written(tmp_path, write_video):
     rng = np.random.default_rng(0)
     (tmp_path / "classInd.txt").write_text("1 Archery")
     for part, group in (("train", "g08"), ("test", "g01")):
@@ -76,7 +76,7 @@ def test_groups_are_kept(tmp_path, write_video):
     assert not (tmp_path / "out" / "train_lengths.npy").exists()
 
 
-def test_bad_videos_are_told_and_left_out(dots, tmp_path):
+def test_unreadable_videos_are_skipped_and_reported(dots, tmp_path):
     shutil.copytree(dots, tmp_path / "videos")
     (tmp_path / "videos" / "left" / "0.avi").write_bytes(b"damaged" * 100)
     (tmp_path / "videos" / "right" / "1.avi").write_bytes(b"")
@@ -91,7 +91,7 @@ def test_bad_videos_are_told_and_left_out(dots, tmp_path):
     assert len(datasets.read(tmp_path / "out" / "train")) == 10
 
 
-def test_videos_none_of_which_can_be_read(tmp_path):
+def test_only_unreadable_videos_raise(tmp_path):
     for label in ("a", "b"):
         (tmp_path / label).mkdir()
         (tmp_path / label / "x.mp4").write_bytes(b"damaged")
@@ -115,15 +115,15 @@ extract(find_clips(sys.argv[1]), MEANS, sys.argv[2])
 """
 
 
-def test_a_killed_run_goes_on_and_ends_with_the_same(dots, tmp_path):
-    out, shelf = tmp_path / "out", tmp_path / "out" / "work" / "features"
+def test_a_killed_run_resumes_with_the_same_result(dots, tmp_path):
+    out, cache = tmp_path / "out", tmp_path / "out" / "work" / "features"
     command = [sys.executable, "-c", SCRIPT, str(dots), str(out), str(Path(__file__).parent)]
     with subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}) as run:
         deadline = time.monotonic() + 60
-        while len(list(shelf.glob("[!.]*.npy"))) < 4 and run.poll() is None and time.monotonic() < deadline:
+        while len(list(cache.glob("[!.]*.npy"))) < 4 and run.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
         run.send_signal(signal.SIGKILL)
-    done = {path: path.stat().st_mtime_ns for path in shelf.glob("[!.]*.npy")}
+    done = {path: path.stat().st_mtime_ns for path in cache.glob("[!.]*.npy")}
     assert 4 <= len(done) < 12
     assert not (out / "train_X.npy").exists()
     layout = find_clips(dots)
@@ -138,19 +138,21 @@ def test_a_killed_run_goes_on_and_ends_with_the_same(dots, tmp_path):
     assert_same(arrays(out), arrays(tmp_path / "whole"))
 
 
-@pytest.mark.parametrize("moment", ["gather", "_move", "write_json"])
-def test_a_run_that_fails_at_the_end_goes_on(dots, tmp_path, monkeypatch, moment):
-    from stopwise.features import output, shelf
+@pytest.mark.parametrize("function", ["write_padded", "_move_files", "write_json"])
+def test_a_run_interrupted_at_the_end_resumes(dots, tmp_path, monkeypatch, function):
+    from stopwise.features import clip_cache, output
 
-    home = {"gather": shelf.Shelf, "_move": output.Output, "write_json": output}[moment]
-    true = getattr(home, moment)
+    owner = {"write_padded": clip_cache.ClipCache, "_move_files": output.OutputFolder, "write_json": output}[
+        function
+    ]
+    original = getattr(owner, function)
 
     def fail(*arguments):
-        if moment != "write_json" or arguments[0].name == "features.json":
+        if function != "write_json" or arguments[0].name == "features.json":
             raise KeyboardInterrupt
-        return true(*arguments)
+        return original(*arguments)
 
-    monkeypatch.setattr(home, moment, fail)
+    monkeypatch.setattr(owner, function, fail)
     with pytest.raises(KeyboardInterrupt):
         extract(find_clips(dots), MEANS, tmp_path / "out")
     monkeypatch.undo()
@@ -160,76 +162,80 @@ def test_a_run_that_fails_at_the_end_goes_on(dots, tmp_path, monkeypatch, moment
     assert not (tmp_path / "out" / "work").exists()
 
 
-def test_what_is_finished_is_not_done_again(dots, tmp_path):
+def test_finished_features_are_not_computed_again(dots, tmp_path):
     first = extract(find_clips(dots), MEANS, tmp_path / "out")
 
-    class Refusing(Means):
+    class NeverCalled(Means):
         def forward(self, x):
             raise AssertionError
 
-    again = Backbone(Refusing(), "means", size=16, short_side=16)
+    again = Backbone(NeverCalled(), "means", size=16, short_side=16)
     assert extract(find_clips(dots), again, tmp_path / "out") == first
     with pytest.raises(
-        ValueError, match=r"out was made with frames = 50, now it is 7. Choose another folder"
+        ValueError, match=r"out was written with frames = 50; now it is 7. Choose another folder"
     ):
         extract(find_clips(dots), MEANS, tmp_path / "out", frames=7)
     with pytest.raises(ValueError, match=r"out holds features of other videos: some were added, removed or"):
         extract(find_clips(dots, seed=5), MEANS, tmp_path / "out")
 
 
-def test_nothing_of_another_origin_is_overwritten(dots, tmp_path):
+def test_other_files_are_not_overwritten(dots, tmp_path):
     np.save(tmp_path / "train_X.npy", np.zeros(3))
-    with pytest.raises(FileExistsError, match=r"train_X.npy exists and was not made by this command"):
+    with pytest.raises(FileExistsError, match=r"train_X.npy exists and was not written by this command"):
         extract(find_clips(dots), MEANS, tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError, match=r"`out` must be a folder; .*file is a file"):
         extract(find_clips(dots), MEANS, tmp_path / "file")
 
 
-def test_features_that_are_not_finite_are_refused(dots, tmp_path):
+def test_features_that_are_not_finite_raise(dots, tmp_path):
     class Broken(Means):
         def forward(self, x):
             return super().forward(x) / 0
 
-    with pytest.raises(FloatingPointError, match=r"the backbone broken gives NaN or infinity"):
+    with pytest.raises(FloatingPointError, match=r"the backbone broken returns NaN or infinity"):
         extract(find_clips(dots), Backbone(Broken(), "broken", size=16), tmp_path / "out")
 
 
-def test_a_device_that_is_not_there_is_told_before_anything_is_written(dots, tmp_path):
-    with pytest.raises(ValueError, match=r"`device` must be a torch device of this machine; got 'abacus' \("):
+def test_an_unknown_device_raises_before_anything_is_written(dots, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"`device` must be a torch device that is available here; got 'abacus' \("
+    ):
         extract(find_clips(dots), build_backbone("small", size=16), tmp_path / "out", device="abacus")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_backbone_that_gives_maps_is_refused(dots, tmp_path):
+def test_a_backbone_that_returns_feature_maps_raises(dots, tmp_path):
     with pytest.raises(
-        ValueError, match=r"flat gave shape \(\d, 3, 16, 16\) for \d pictures. Flatten or pool"
+        ValueError, match=r"maps returned shape \(\d, 3, 16, 16\) for \d images. Flatten or pool"
     ):
-        extract(find_clips(dots), Backbone(nn.Identity(), "flat", size=16), tmp_path / "out")
+        extract(find_clips(dots), Backbone(nn.Identity(), "maps", size=16), tmp_path / "out")
 
 
-def test_several_are_decoded_at_once_with_the_same_result(dots, tmp_path):
+def test_decoding_in_parallel_gives_the_same_result(dots, tmp_path):
     for workers in (1, 3):
         extract(find_clips(dots), MEANS, tmp_path / str(workers), workers=workers)
     assert_same(arrays(tmp_path / "1"), arrays(tmp_path / "3"))
 
 
+FIT = {"epochs": 15, "batch_size": 32, "learning_rate": 5e-3}
+
+
 @pytest.fixture(scope="module")
 def fitted(dots, tmp_path_factory):
     out = tmp_path_factory.mktemp("fitted")
-    recipe = {"epochs": 15, "batch_size": 32, "learning_rate": 5e-3}
-    extract(find_clips(dots), build_backbone("small", size=16, dim=4), out / "fit", frames=6, fit=recipe)
+    extract(find_clips(dots), build_backbone("small", size=16, dim=4), out / "fit", frames=6, fit=FIT)
     return out / "fit"
 
 
-def test_a_trained_backbone_tells_the_classes_apart(dots, fitted, tmp_path):
-    """In the last frame the dot has left the middle."""
+def test_features_of_a_trained_backbone_separate_the_classes(dots, fitted, tmp_path):
+    """In the last frame the dot has left the center."""
     train, test = (datasets.read(fitted / part) for part in ("train", "test"))
     assert train.X.shape == (8, 6, 4)
     means = {label: train.X[train.y == label, -1].mean(axis=0) for label in ("left", "right")}
     nearest = [min(means, key=lambda label: np.linalg.norm(x[-1] - means[label])) for x in test.X]
     assert nearest == test.y.tolist()
-    # The encoder that is kept makes these very features.
+    # The saved encoder gives the same features.
     backbone = build_backbone("small", fitted / "encoder.safetensors")
     extract(find_clips(dots), backbone, tmp_path / "again", frames=6)
     np.testing.assert_allclose(
@@ -238,25 +244,24 @@ def test_a_trained_backbone_tells_the_classes_apart(dots, fitted, tmp_path):
     assert load_encoder(fitted / "encoder.safetensors").dim == 4
 
 
-def test_a_fit_that_was_stopped_goes_on(dots, fitted, tmp_path, monkeypatch):
+def test_an_interrupted_run_keeps_the_trained_backbone(dots, fitted, tmp_path, monkeypatch):
     from stopwise.features import extraction
 
-    def arguments():
-        recipe = {"epochs": 15, "batch_size": 32, "learning_rate": 5e-3}
-        return find_clips(dots), build_backbone("small", size=16, dim=4), tmp_path / "out", recipe
+    def run():
+        extract(
+            find_clips(dots), build_backbone("small", size=16, dim=4), tmp_path / "out", frames=6, fit=FIT
+        )
 
-    monkeypatch.setattr(extraction, "encode", None)
-    layout, backbone, out, recipe = arguments()
+    monkeypatch.setattr(extraction, "encode", None)  # fails after training
     with pytest.raises(TypeError):
-        extract(layout, backbone, out, frames=6, fit=recipe)
+        run()
     monkeypatch.undo()
-    monkeypatch.setattr(extraction, "fit_encoder", None)  # it was done
-    layout, backbone, out, recipe = arguments()
-    extract(layout, backbone, out, frames=6, fit=recipe)
-    assert_same(arrays(out), arrays(fitted))
+    monkeypatch.setattr(extraction, "fit_encoder", None)  # must not be called again
+    run()
+    assert_same(arrays(tmp_path / "out"), arrays(fitted))
 
 
-def test_a_resnet_can_be_trained_and_loaded_again(dots, tmp_path):
+def test_a_trained_resnet_can_be_loaded_again(dots, tmp_path):
     layout = find_clips(dots)
     before = build_backbone("resnet18", size=32)
     extract(
@@ -274,9 +279,9 @@ REAL = Path(os.environ.get("STOPWISE_DATA", "")) / "video"
 @pytest.mark.skipif(
     not (os.environ.get("STOPWISE_DATA") and REAL.is_dir()), reason="STOPWISE_DATA has no video"
 )
-def test_real_clips_by_the_official_lists(tmp_path):
+def test_real_videos_with_official_lists(tmp_path):
     layout = find_clips(REAL / "clips_jhmdb", "hmdb51", split=2, splits=REAL / "splits" / "hmdb51")
     report = extract(layout, MEANS, tmp_path / "out", frames=10)
-    assert {part: about["videos"] for part, about in report["parts"].items()} == {"train": 11, "test": 4}
+    assert {part: info["videos"] for part, info in report["parts"].items()} == {"train": 11, "test": 4}
     assert len(report["missing"]) == 5100 - 15
     assert report["skipped"] == report["damaged"] == []

@@ -1,4 +1,4 @@
-"""Which videos are found, and for what."""
+"""Finding the videos of datasets and folders."""
 
 from collections import Counter
 
@@ -30,7 +30,7 @@ def test_a_folder_is_split_by_class_and_seed(tmp_path):
     assert {name: more[name] for name in parts(layout)} == parts(layout)
 
 
-def test_given_train_and_test_folders_are_kept(tmp_path):
+def test_existing_train_and_test_folders_define_the_split(tmp_path):
     touch(tmp_path, "train/run/a.AVI", "train/walk/deep/b.mov", "test/run/c.webm")
     layout = find_clips(tmp_path)
     assert parts(layout) == {
@@ -41,7 +41,7 @@ def test_given_train_and_test_folders_are_kept(tmp_path):
     assert layout.classes == ["run", "walk"]
 
 
-def test_what_is_noticed_on_the_way(tmp_path):
+def test_ignored_files_and_notes(tmp_path):
     touch(
         tmp_path,
         "run/a.mp4",
@@ -54,23 +54,23 @@ def test_what_is_noticed_on_the_way(tmp_path):
     )
     (tmp_path / "jump").mkdir()
     layout = find_clips(tmp_path, test_fraction=0.5)
-    assert sorted(name.rsplit("/", 1)[1] for name in layout.passed_over) == ["list.csv", "readme.txt"]
+    assert sorted(name.rsplit("/", 1)[1] for name in layout.ignored) == ["list.csv", "readme.txt"]
     assert any("jump holds no videos" in note for note in layout.notes)
-    assert any("1 classes have too few videos to test on any: walk" in note for note in layout.notes)
+    assert any("1 classes have too few videos for a test part: walk" in note for note in layout.notes)
     assert parts(layout)["walk/a.mp4"] == "train"
 
 
-def test_folders_without_videos_are_refused(tmp_path):
+def test_folders_without_videos_raise(tmp_path):
     with pytest.raises(
-        FileNotFoundError, match=r"`videos` must be a folder of videos; there is none at .*nowhere"
+        FileNotFoundError, match=r"`videos` must be an existing folder of videos; got .*missing"
     ):
-        find_clips(tmp_path / "nowhere")
+        find_clips(tmp_path / "missing")
     touch(tmp_path, "run/a.docx")
-    with pytest.raises(ValueError, match=r"holds no videos. Expected files ending in .3gp, .avi"):
+    with pytest.raises(ValueError, match=r"holds no videos. Expected files with suffix .3gp, .avi"):
         find_clips(tmp_path)
     touch(tmp_path, "loose.mp4")
     with pytest.raises(
-        ValueError, match=r"holds 1 videos, but in no class folder, such as loose.mp4. Give one"
+        ValueError, match=r"holds 1 videos, but not in class folders, such as loose.mp4. Create one"
     ):
         find_clips(tmp_path)
     with pytest.raises(ValueError, match=r"`dataset` must be one of 'folder', .* Did you mean 'ucf101'"):
@@ -88,18 +88,18 @@ def ucf(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["Archery/{}", "{}"])
-def test_listed_videos_are_found_in_class_folders_or_flat(ucf, where):
+def test_listed_videos_are_found_in_class_folders_or_in_one_folder(ucf, where):
     touch(ucf / "videos", where.format("v_Archery_g08_c01.avi"), "Bowling/v_Bowling_g01_c01.avi", "other.avi")
-    layout = find_clips(ucf / "videos", "ucf101", split=1)  # the lists lie beside the videos
+    layout = find_clips(ucf / "videos", "ucf101", split=1)  # the lists are in the parent folder
     assert [(clip.label, clip.part, clip.group) for clip in layout.clips] == [
         ("Archery", "train", "g08"), ("Bowling", "test", "g01"),
     ]  # fmt: skip
     assert layout.missing == ["Bowling/v_Bowling_g09_c01.avi"]
-    assert [name.rsplit("/", 1)[1] for name in layout.passed_over] == ["other.avi"]
-    assert any("1 of 3 listed videos have no file" in note for note in layout.notes)
+    assert [name.rsplit("/", 1)[1] for name in layout.ignored] == ["other.avi"]
+    assert any("1 of 3 listed videos are not in" in note for note in layout.notes)
 
 
-def test_names_that_two_classes_share_go_by_their_folder(tmp_path):
+def test_equal_names_in_two_classes_are_distinguished_by_folder(tmp_path):
     for label in ("run", "walk"):
         (tmp_path / f"{label}_test_split1.txt").write_text("same.avi 1")
     touch(tmp_path, "run/same.avi", "walk/same.avi")
@@ -110,21 +110,21 @@ def test_names_that_two_classes_share_go_by_their_folder(tmp_path):
     ]
 
 
-def test_lists_must_be_found(ucf, tmp_path):
+def test_missing_lists_raise(ucf, tmp_path):
     touch(tmp_path / "far" / "videos", "v_Archery_g08_c01.avi")
-    with pytest.raises(
-        FileNotFoundError, match=r"official lists of ucf101 .* Name their folder with `splits`"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"official lists of ucf101 .* Set `splits` to their folder"):
         find_clips(tmp_path / "far" / "videos", "ucf101")
-    with pytest.raises(FileNotFoundError, match=r"`splits` must be the folder of the official lists"):
+    with pytest.raises(
+        FileNotFoundError, match=r"`splits` must be the existing folder of the official lists"
+    ):
         find_clips(tmp_path / "far" / "videos", "ucf101", splits=tmp_path / "none")
     with pytest.raises(ValueError, match=r"`split` must be in \[1, 3\]; got 4"):
         find_clips(tmp_path / "far" / "videos", "ucf101", split=4)
-    with pytest.raises(TypeError, match=r"`split` must be a whole number; got '2.1'"):
+    with pytest.raises(TypeError, match=r"`split` must be an integer; got '2.1'"):
         find_clips(tmp_path / "far" / "videos", "hmdb51", split="2.1")
 
 
-def test_siw_as_unpacked(tmp_path):
+def test_siw_protocols(tmp_path):
     touch(
         tmp_path,
         "Train/live/003/003-1-1-1-1.mov", "Train/live/003/003-1-1-1-1.face",
@@ -135,8 +135,8 @@ def test_siw_as_unpacked(tmp_path):
         ("live", "train", "003"), ("spoof", "train", "003"),
         ("live", "test", "002"), ("spoof", "test", "002"),
     ]  # fmt: skip
-    assert not layout.passed_over
-    left_out = find_clips(tmp_path, "siw", split="2.4").passed_over
-    assert [name.rsplit("/", 1)[1] for name in left_out] == ["003-1-2-1-1.mov"]
+    assert not layout.ignored
+    unused = find_clips(tmp_path, "siw", split="2.4").ignored
+    assert [name.rsplit("/", 1)[1] for name in unused] == ["003-1-2-1-1.mov"]
     with pytest.raises(ValueError, match=r"`split` must be one of '1', '2.1', .* got '4'"):
         find_clips(tmp_path, "siw", split=4)

@@ -1,4 +1,4 @@
-"""ResNets: torchvision's names and sizes, and a block against a slow computation."""
+"""ResNets: torchvision's names and shapes, and blocks compared with a slow computation."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ PARAMETERS = {
 
 
 @pytest.mark.parametrize("name", RESNETS)
-def test_numbers_of_parameters_are_the_published_ones(name):
+def test_numbers_of_parameters_equal_the_published_ones(name):
     with torch.device("meta"):
         net = ResNet(name)
     assert sum(p.numel() for p in net.parameters()) == PARAMETERS[name]
@@ -30,7 +30,7 @@ def norm(name, width):
 
 
 def torchvision_names(kernels, expansion, depths):
-    """Return names and shapes as torchvision's files have them, from the paper's table."""
+    """Return the names and shapes of torchvision's weights, derived from the table in the paper."""
     shapes = {"conv1.weight": (64, 3, 7, 7)} | norm("bn1", 64)
     channels = 64
     for number, depth in enumerate(depths, start=1):
@@ -57,14 +57,14 @@ def torchvision_names(kernels, expansion, depths):
         ("resnet152", (1, 3, 1), 4, (3, 8, 36, 3)),
     ],
 )
-def test_names_and_shapes_are_torchvisions(name, kernels, expansion, depths):
+def test_names_and_shapes_equal_those_of_torchvision(name, kernels, expansion, depths):
     with torch.device("meta"):
         own = {key: tuple(value.shape) for key, value in ResNet(name).state_dict().items()}
     assert own == torchvision_names(kernels, expansion, depths)
 
 
 def slow_conv(x, weight, stride):
-    """Convolve (C, H, W) with (O, C, k, k), padded by k // 2, one place at a time."""
+    """Convolve (C, H, W) with (O, C, k, k), padded by k // 2, one position at a time."""
     k = weight.shape[2]
     x = np.pad(x, ((0, 0), (k // 2, k // 2), (k // 2, k // 2)))
     rows, columns = ((side - k) // stride + 1 for side in x.shape[1:])
@@ -120,7 +120,7 @@ def test_blocks_agree_with_a_slow_computation(block, channels, stride, strides):
     assert slow.max() > 0
 
 
-def test_the_whole_halves_the_picture_five_times():
+def test_layers_halve_the_image_five_times():
     net = ResNet("resnet18", classes=7).eval()
     seen = {}
     for number in (1, 2, 3, 4):
@@ -132,7 +132,7 @@ def test_the_whole_halves_the_picture_five_times():
     assert seen == {1: (64, 24, 16), 2: (128, 12, 8), 3: (256, 6, 4), 4: (512, 3, 2)}
 
 
-def test_an_unknown_depth_is_told():
+def test_an_unknown_name_raises():
     with pytest.raises(
         ValueError, match=r"`name` must be one of 'resnet18', .* got 'resnet51'. Did you mean"
     ):

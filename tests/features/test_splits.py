@@ -1,4 +1,4 @@
-"""Official lists, made up and real."""
+"""Reading official splits: small ones written by the tests, and the real ones."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ def ucf(tmp_path):
     return tmp_path
 
 
-def test_ucf101_lists_are_read_as_published(ucf):
+def test_ucf101_lists_are_read_in_the_published_format(ucf):
     assert read_ucf101(ucf, 2) == [
         Entry("v_Archery_g08_c01.avi", "Archery", "train", "g08"),
         Entry("v_Bowling_g25_c03.avi", "Bowling", "train", "g25"),
@@ -36,30 +36,28 @@ def test_ucf101_lists_are_read_as_published(ucf):
     [
         (
             "Archery/v_Archery_g08_c01.avi 2",
-            "line 1: class Archery has number 1 in classInd.txt but '2' here",
+            "line 1: class Archery has index 1 in classInd.txt but '2' here",
         ),
         (
             "Chess/v_Chess_g08_c01.avi 1",
-            "line 1: expected Class/v_Class_gNN_cNN.avi with a class of classInd",
+            "line 1: expected Class/v_Class_gNN_cNN.avi with a class from classInd",
         ),
-        ("Archery/holiday.avi 1", "line 1: expected Class/v_Class_gNN_cNN.avi with a class of classInd"),
+        ("Archery/holiday.avi 1", "line 1: expected Class/v_Class_gNN_cNN.avi with a class from classInd"),
         ("Bowling/v_Bowling_g01_c01.avi 2", "g01_c01.avi is listed twice, for train and for test"),
     ],
 )
-def test_a_wrong_ucf101_line_is_told(ucf, line, message):
+def test_an_invalid_line_of_a_ucf101_list_raises(ucf, line, message):
     (ucf / "trainlist02.txt").write_text(line)
     with pytest.raises(ValueError, match=message):
         read_ucf101(ucf, 2)
 
 
-def test_a_missing_list_is_told(ucf):
-    with pytest.raises(
-        FileNotFoundError, match=r"trainlist03.txt does not exist. Name the folder .* `splits`"
-    ):
+def test_a_missing_ucf101_list_raises(ucf):
+    with pytest.raises(FileNotFoundError, match=r"trainlist03.txt does not exist. Set `splits`"):
         read_ucf101(ucf, 3)
 
 
-def test_hmdb51_marks(tmp_path):
+def test_hmdb51_marks_define_the_parts(tmp_path):
     lines = "A_ride_bike_f_0.avi 1 \nB_ride_bike_f_1.avi 2 \nC_ride_bike_f_2.avi 0 \n"
     (tmp_path / "ride_bike_test_split1.txt").write_text(lines)
     (tmp_path / "ride_bike_test_split2.txt").write_text("A_ride_bike_f_0.avi 2")
@@ -77,33 +75,33 @@ def test_hmdb51_marks(tmp_path):
         read_hmdb51(tmp_path, 1)
 
 
-def test_siw_names_tell_class_part_and_subject():
+def test_siw_paths_define_class_part_and_subject():
     live = siw_entry(Path("Test/live/002/002-1-1-2-1.mov"), "1")
     assert live == Entry("002-1-1-2-1.mov", "live", "test", "002")
     for split in SIW_SPLITS:
         assert siw_entry(Path("Train/live/003/003-1-1-1-1.mov"), split) is not None
 
 
-def test_siw_protocols_leave_kinds_of_attacks_out():
+def test_siw_protocols_select_attacks():
     def used(part, kind, medium, split):
         return siw_entry(Path(f"{part}/spoof/003/003-1-{kind}-{medium}-1.mov"), split) is not None
 
     assert used("Train", 2, 1, "1")
     assert used("Test", 3, 4, "1")
-    # Protocol 2: one replay medium to test on, the other three to train on, no print.
+    # Protocol 2: one replay medium for testing, the other three for training, no print attacks.
     assert [used("Train", 3, m, "2.2") for m in (1, 2, 3, 4)] == [True, False, True, True]
     assert [used("Test", 3, m, "2.2") for m in (1, 2, 3, 4)] == [False, True, False, False]
     assert not used("Train", 2, 1, "2.2")
     assert not used("Test", 2, 2, "2.2")
-    # Protocol 3: from print to replay and back.
+    # Protocol 3: print attacks for training and replays for testing, or the reverse.
     assert [used("Train", kind, 1, "3.1") for kind in (2, 3)] == [True, False]
     assert [used("Test", kind, 1, "3.1") for kind in (2, 3)] == [False, True]
     assert [used("Train", kind, 1, "3.2") for kind in (2, 3)] == [False, True]
     assert [used("Test", kind, 1, "3.2") for kind in (2, 3)] == [True, False]
 
 
-def test_files_that_are_not_siws_are_told():
-    with pytest.raises(ValueError, match=r"SiW comes in two folders, Train and Test"):
+def test_paths_that_are_not_of_siw_raise():
+    with pytest.raises(ValueError, match=r"SiW has two folders, Train and Test"):
         siw_entry(Path("live/003/003-1-1-1-1.mov"), "1")
     with pytest.raises(
         ValueError, match=r"with type 1, 2 or 3, such as 003-1-1-1-1.mov; got '003-1-7-1-1.mov'"
@@ -113,7 +111,7 @@ def test_files_that_are_not_siws_are_told():
 
 @needs_real
 @pytest.mark.parametrize(("number", "train", "test"), [(1, 9537, 3783), (2, 9586, 3734), (3, 9624, 3696)])
-def test_the_real_ucf101_splits(number, train, test):
+def test_real_ucf101_splits(number, train, test):
     entries = read_ucf101(REAL / "ucf101", number)
     assert [sum(e.part == part for e in entries) for part in ("train", "test")] == [train, test]
     assert len({e.label for e in entries}) == 101
@@ -124,7 +122,7 @@ def test_the_real_ucf101_splits(number, train, test):
 
 @needs_real
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_the_real_hmdb51_splits(number):
+def test_real_hmdb51_splits(number):
     entries = read_hmdb51(REAL / "hmdb51", number)
     assert [sum(e.part == part for e in entries) for part in ("train", "test")] == [3570, 1530]
     assert len({e.label for e in entries}) == 51

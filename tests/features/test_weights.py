@@ -1,4 +1,4 @@
-"""Weight files that fit a network, and those that do not."""
+"""Loading weight files that match a network, and errors for those that do not."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def state():
     return Tiny().state_dict()
 
 
-def test_another_head_old_files_and_wrapped_ones_are_taken(tmp_path, state):
+def test_files_with_other_heads_without_counters_or_wrapped_are_loaded(tmp_path, state):
     for name, content in {
         "head": state | {"fc.weight": torch.zeros(101, 4), "fc.bias": torch.zeros(101)},
         "headless": {name: value for name, value in state.items() if not name.startswith("fc.")},
@@ -31,46 +31,44 @@ def test_another_head_old_files_and_wrapped_ones_are_taken(tmp_path, state):
         assert torch.equal(net.conv1.weight, state["conv1.weight"]), name
 
 
-def test_weights_that_do_not_fit_are_told(tmp_path, state):
+def test_weights_that_do_not_match_raise(tmp_path, state):
     path = tmp_path / "w.pth"
     torch.save(
         {name: value for name, value in state.items() if name != "bn1.bias"} | {"extra": torch.zeros(1)}, path
     )
     with pytest.raises(
-        ValueError, match=r"does not fit the network: 1 missing: bn1.bias; 1 unexpected: extra. Choose"
+        ValueError, match=r"does not match the network: 1 missing: bn1.bias; 1 unexpected: extra. Choose"
     ):
         load_weights(Tiny(), path)
     torch.save(state | {"conv1.weight": torch.zeros(4, 1, 3, 3)}, path)
-    message = r"1 of another shape: conv1.weight \(4, 1, 3, 3\) instead of \(4, 3, 3, 3\)"
+    message = r"1 with another shape: conv1.weight \(4, 1, 3, 3\) instead of \(4, 3, 3, 3\)"
     with pytest.raises(ValueError, match=message):
         load_weights(Tiny(), path)
     torch.save(state | {"fc.weight": torch.zeros(10, 99)}, path)
-    with pytest.raises(ValueError, match=r"1 of another shape: fc.weight \(10, 99\) instead of \(10, 4\)"):
+    with pytest.raises(ValueError, match=r"1 with another shape: fc.weight \(10, 99\) instead of \(10, 4\)"):
         load_weights(Tiny(), path)
     torch.save(state, path)
     with pytest.raises(
         ValueError,
-        match=r"does not fit the network: 2 missing: bias, weight; 7 unexpected: bn1.bias, .*, …\.",
+        match=r"does not match the network: 2 missing: bias, weight; 7 unexpected: bn1.bias, .*, …\.",
     ):
         load_weights(nn.Linear(2, 2), path)
 
 
-def test_files_that_are_no_weights(tmp_path, state):
-    with pytest.raises(
-        FileNotFoundError, match=r"`weights` must be a file of weights; there is none at .*none.pth"
-    ):
+def test_files_that_hold_no_weights_raise(tmp_path, state):
+    with pytest.raises(FileNotFoundError, match=r"`weights` must be an existing file; got .*none.pth"):
         load_weights(Tiny(), tmp_path / "none.pth")
     path = tmp_path / "w.pth"
     path.write_bytes(b"nothing at all")
-    with pytest.raises(ValueError, match=r"w.pth (is damaged or holds more|cannot be read)"):
+    with pytest.raises(ValueError, match=r"w.pth (is damaged or holds other objects|cannot be read)"):
         load_weights(Tiny(), path)
     torch.save([1, 2], path)
-    with pytest.raises(ValueError, match=r"w.pth must hold tensors by name"):
+    with pytest.raises(ValueError, match=r"w.pth must hold a dict of tensors by name"):
         load_weights(Tiny(), path)
     torch.save(state, path)
     path.write_bytes(path.read_bytes()[:-500])
     with pytest.raises(
-        ValueError, match=r"w.pth cannot be read: it is damaged, cut short or of another format"
+        ValueError, match=r"w.pth cannot be read: it is damaged, truncated or in another format"
     ):
         load_weights(Tiny(), path)
     path = tmp_path / "w.safetensors"
@@ -79,19 +77,21 @@ def test_files_that_are_no_weights(tmp_path, state):
         load_weights(Tiny(), path)
 
 
-class Rogue:
+class Malicious:
     def __reduce__(self):
         return print, ("this file ran code",)
 
 
 def test_a_weight_file_cannot_run_code(tmp_path, capsys):
-    torch.save({"conv1.weight": Rogue()}, tmp_path / "w.pth")
-    with pytest.raises(ValueError, match=r"holds more than tensors, which is not read, as it could run code"):
+    torch.save({"conv1.weight": Malicious()}, tmp_path / "w.pth")
+    with pytest.raises(
+        ValueError, match=r"holds other objects than tensors, which are not read because they could run code"
+    ):
         load_weights(Tiny(), tmp_path / "w.pth")
     assert capsys.readouterr().out == ""
 
 
-def test_the_fingerprint_tells_weights_apart_and_nothing_else(tmp_path, state):
+def test_the_fingerprint_depends_on_the_weights_only(tmp_path, state):
     torch.save(state, tmp_path / "w.pth")
     net, other = Tiny(), Tiny()
     load_weights(net, tmp_path / "w.pth")

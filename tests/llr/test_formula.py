@@ -14,38 +14,38 @@ ORDERS = range(STEPS)
 
 
 def log_ratios(logits):
-    """The K×K matrix log p(k|window)/p(l|window) of the K logits of one window."""
+    """Return the K×K matrix log p(k|window)/p(l|window) from the K logits of a window."""
     posterior = log_softmax(logits)
     return posterior[:, None] - posterior[None, :]
 
 
 def tandem_by_the_theorem(window, order, t):
-    """λ(t), written from the paper: `window(a, b)` are the logits of the samples a..b, counted from 1."""
+    """Return λ(t) as in the paper; `window(a, b)` are the logits of the samples a..b, counted from 1."""
     if t <= order:
         return log_ratios(window(1, t))
     total = np.zeros((CLASSES, CLASSES))
     for s in range(order + 1, t + 1):
         total += log_ratios(window(s - order, s))
     for s in range(order + 2, t + 1):
-        if order > 0:  # an empty window tells nothing: its posterior is the uniform prior
+        if order > 0:  # the posterior of an empty window is the uniform prior
             total -= log_ratios(window(s - order, s - 1))
     return total
 
 
 def oblivion_by_definition(window, order, t):
-    """λ(t) ≈ the log ratio of the newest N+1 samples."""
+    """Return λ(t) ≈ the log ratio of the last N+1 samples."""
     return log_ratios(window(max(1, t - order), t))
 
 
 def random_windows(seed=0):
-    """Logits (series, K) of every window a..b."""
+    """Return random logits (series, K) of every window a..b."""
     rng = np.random.default_rng(seed)
     pairs = itertools.combinations_with_replacement(range(1, STEPS + 1), 2)
     return {pair: rng.normal(size=(SERIES, CLASSES), scale=3) for pair in pairs}
 
 
 def window_logits(table, order, steps=STEPS):
-    """What an integrator hands to the formulas, taken from a table of windows."""
+    """Return the `WindowLogits` of a table of windows."""
     n, classes = next(iter(table.values())).shape
     prefix = np.stack([table[1, t] for t in range(1, order + 2)], axis=1)
     ends = range(order + 2, steps + 1)
@@ -60,7 +60,7 @@ def window_logits(table, order, steps=STEPS):
 @pytest.mark.parametrize(
     ("formula", "definition"), [(tandem, tandem_by_the_theorem), (oblivion, oblivion_by_definition)]
 )
-def test_formula_is_a_double_loop_over_windows(formula, definition, order):
+def test_formula_equals_plain_loops_over_windows(formula, definition, order):
     table = random_windows()
     scores = formula(window_logits(table, order)).numpy()
     assert scores.shape == (SERIES, STEPS, CLASSES)
@@ -72,14 +72,14 @@ def test_formula_is_a_double_loop_over_windows(formula, definition, order):
 
 
 def autoregressive_windows(X, matrices, radius, order):
-    """Closed-form log posteriors, up to a constant, of all windows of 1..N+1 samples: joint normal laws."""
-    n, steps, dim = X.shape
+    """Return the exact log posteriors, up to a constant, of all windows of 1..N+1 samples."""
+    n, steps, channels = X.shape
     powers = [[np.linalg.matrix_power(A, h) for h in range(order + 1)] for A in matrices]
     table = {}
     for a in range(1, steps + 1):
         for b in range(a, min(a + order, steps) + 1):
             size = b - a + 1
-            window = X[:, a - 1 : b].reshape(n, size * dim)
+            window = X[:, a - 1 : b].reshape(n, size * channels)
             logs = []
             for power in powers:
                 rows = [
@@ -92,7 +92,7 @@ def autoregressive_windows(X, matrices, radius, order):
 
 
 def autoregressive_llr_error(order):
-    X, _, exact = autoregressive(n=20, classes=3, dim=3, length=6, radius=0.6, seed=3, world=1)
+    X, _, exact = autoregressive(n=20, classes=3, channels=3, length=6, radius=0.6, seed=3, world=1)
     matrices = transition_matrices(3, 3, 0.6, 1)
     table = autoregressive_windows(X.astype(np.float64), matrices, 0.6, order)
     scores = tandem(window_logits(table, order, steps=6)).numpy()
@@ -101,11 +101,11 @@ def autoregressive_llr_error(order):
 
 
 @pytest.mark.parametrize("order", [1, 2, 5])
-def test_tandem_is_exact_in_a_markov_world_of_its_order_or_less(order):
+def test_tandem_is_exact_if_its_order_is_at_least_that_of_the_data(order):
     error, _ = autoregressive_llr_error(order)
     assert error < 1e-9
 
 
-def test_tandem_of_order_0_is_wrong_in_a_markov_world_of_order_1():
+def test_tandem_of_order_0_misses_all_evidence_of_order_1():
     error, largest = autoregressive_llr_error(0)
-    assert error > 0.99 * largest > 3  # single samples say nothing here: all evidence is missed
+    assert error > 0.99 * largest > 3  # single samples carry no evidence here

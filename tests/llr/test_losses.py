@@ -16,18 +16,18 @@ def scores_of(*shape, seed=0, scale=2.0):
 
 
 def lsel_by_definition(scores, k):
-    """log(1 + Σ_{l≠k} exp(−λ_kl)) of K scores."""
+    """Return log(1 + Σ_{l≠k} exp(−λ_kl)) of K scores."""
     return math.log(1 + sum(math.exp(-(scores[k] - s)) for j, s in enumerate(scores) if j != k))
 
 
 def lllr_by_definition(scores, k):
-    """The mean over l≠k of |1 − σ(λ_kl)|."""
+    """Return the mean over l≠k of |1 − σ(λ_kl)|."""
     terms = [abs(1 - 1 / (1 + math.exp(-(scores[k] - s)))) for j, s in enumerate(scores) if j != k]
     return sum(terms) / len(terms)
 
 
-def classwise_mean(values, y):
-    """Mean over the steps of a series, then over a class's series, then over classes, by plain loops."""
+def mean_by_class(values, y):
+    """Return the mean over steps, then over the series of a class, then over classes, by plain loops."""
     means = []
     for k in sorted(set(y)):
         own = [sum(v) / len(v) for v, label in zip(values, y) if label == k]
@@ -40,49 +40,49 @@ DEFINITIONS = [(lsel, lsel_by_definition), (lllr, lllr_by_definition)]
 
 @pytest.mark.parametrize(("loss", "definition"), DEFINITIONS)
 @pytest.mark.parametrize("classes", [3, 5])
-def test_loss_is_the_classwise_mean_of_its_definition(loss, definition, classes):
+def test_loss_equals_its_definition_averaged_by_class(loss, definition, classes):
     scores = scores_of(len(Y), 5, classes)
-    expected = classwise_mean([[definition(step, y) for step in s] for s, y in zip(scores.tolist(), Y)], Y)
+    expected = mean_by_class([[definition(step, y) for step in s] for s, y in zip(scores.tolist(), Y)], Y)
     assert loss(scores, torch.tensor(Y)).item() == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("loss", "definition"), DEFINITIONS)
-def test_steps_past_the_end_count_nowhere(loss, definition):
+def test_padded_steps_are_excluded(loss, definition):
     scores = scores_of(len(Y), 5, 3)
     inside = [s[:length] for s, length in zip(scores.tolist(), LENGTHS)]
-    expected = classwise_mean([[definition(step, y) for step in s] for s, y in zip(inside, Y)], Y)
+    expected = mean_by_class([[definition(step, y) for step in s] for s, y in zip(inside, Y)], Y)
     found = loss(scores, torch.tensor(Y), torch.tensor(LENGTHS)).item()
     assert found == pytest.approx(expected, rel=1e-12)
     assert found != pytest.approx(loss(scores, torch.tensor(Y)).item(), rel=1e-3)
 
 
 def multiplets_by_definition(logits, length, k):
-    """Cross-entropies of every prefix of every window inside a series, by plain loops."""
+    """Return the cross-entropies of every prefix of every window of a series, by plain loops."""
     windows, samples, _ = logits.shape
     values = []
     for start in range(windows):
-        whole = start + samples <= length
-        if not whole and start > 0:
-            continue  # a window that runs past the end; only a series shorter than one window has just a part
+        complete = start + samples <= length
+        if not complete and start > 0:
+            continue  # only a series shorter than one window contributes an incomplete one
         for m in range(samples):
             if start + m < length:
                 values.append(lsel_by_definition(logits[start, m].tolist(), k))
     return values
 
 
-def test_multiplet_cross_entropy_is_a_loop_over_windows_and_prefixes():
+def test_multiplet_cross_entropy_equals_plain_loops_over_windows_and_prefixes():
     logits = scores_of(len(Y), 3, 3, 3)  # windows of 3 samples on series of 5 steps
-    for lengths in (None, LENGTHS):  # LENGTHS holds series shorter than a window
+    for lengths in (None, LENGTHS):  # some of LENGTHS are shorter than a window
         each = [multiplets_by_definition(z, n, y) for z, n, y in zip(logits, lengths or [5] * len(Y), Y)]
         assert lengths is None or sorted({len(values) for values in each}) == [1, 2, 3, 6, 9]
         given = None if lengths is None else torch.tensor(lengths)
         found = multiplet_cross_entropy(logits, torch.tensor(Y), given)
-        assert found.item() == pytest.approx(classwise_mean(each, Y), rel=1e-12)
+        assert found.item() == pytest.approx(mean_by_class(each, Y), rel=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("llr", [1e4, -1e4])
-def test_huge_llrs_give_finite_losses_and_slopes(llr, dtype):
+def test_losses_and_gradients_are_finite_for_huge_llrs(llr, dtype):
     for loss in LOSSES.values():
         scores = torch.tensor([[[llr, 0.0, 0.0]]], dtype=dtype, requires_grad=True)
         value = loss(scores, torch.tensor([0]))
@@ -92,14 +92,14 @@ def test_huge_llrs_give_finite_losses_and_slopes(llr, dtype):
     assert lsel(scores, torch.tensor([0])).item() == pytest.approx(max(-llr, 0) + math.log(2) * (llr < 0))
 
 
-def losses_with_garbage(loss, shape, garbage, scale):
+def loss_with_padding(loss, shape, padding, scale):
     logits = scores_of(*shape, scale=scale).float()
     lengths = torch.tensor(LENGTHS)
     steps = torch.arange(shape[1])
-    past = steps >= lengths[:, None]  # (B, T): of steps, or of windows' starts
+    padded = steps >= lengths[:, None]  # (B, T) steps, or (B, W) starts of windows
     if len(shape) == 4:
-        past = (steps[:, None] + torch.arange(shape[2])) >= lengths[:, None, None]
-    logits[past] = garbage
+        padded = (steps[:, None] + torch.arange(shape[2])) >= lengths[:, None, None]
+    logits[padded] = padding
     logits.requires_grad_()
     value = loss(logits, torch.tensor(Y), lengths)
     value.backward()
@@ -107,30 +107,30 @@ def losses_with_garbage(loss, shape, garbage, scale):
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4], ids=["small", "huge"])
-@pytest.mark.parametrize("garbage", [1e30, -1e30, math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("padding", [1e30, -1e30, math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize(
     ("loss", "shape"), [(lsel, (7, 5, 3)), (lllr, (7, 5, 3)), (multiplet_cross_entropy, (7, 3, 3, 3))]
 )
-def test_garbage_past_the_end_changes_neither_value_nor_slope(loss, shape, garbage, scale):
-    value, slope = losses_with_garbage(loss, shape, garbage, scale)
-    clean_value, clean_slope = losses_with_garbage(loss, shape, 0.0, scale)
+def test_padding_changes_neither_loss_nor_gradient(loss, shape, padding, scale):
+    value, gradient = loss_with_padding(loss, shape, padding, scale)
+    clean_value, clean_gradient = loss_with_padding(loss, shape, 0.0, scale)
     assert value == clean_value
-    assert torch.equal(slope, clean_slope)
-    assert scale > 1 or slope.abs().sum() > 0  # sigmoids of huge LLRs are flat
+    assert torch.equal(gradient, clean_gradient)
+    assert scale > 1 or gradient.abs().sum() > 0  # with huge LLRs the gradient of the sigmoid vanishes
 
 
 @pytest.mark.parametrize("loss", [lsel, lllr])
-def test_weight_gives_the_weighted_sum_of_the_series_own_means(loss):
+def test_weights_give_the_weighted_sum_of_the_means_of_series(loss):
     scores, y, lengths = scores_of(len(Y), 5, 3), torch.tensor(Y), torch.tensor(LENGTHS)
     weight = torch.linspace(0.0, 2.0, len(Y), dtype=torch.float64)
     each = [loss(scores[i : i + 1], y[i : i + 1], lengths[i : i + 1]).item() for i in range(len(Y))]
     expected = sum(w * value for w, value in zip(weight.tolist(), each))
     assert loss(scores, y, lengths, weight).item() == pytest.approx(expected, rel=1e-12)
-    classwise = loss(scores, y, lengths, class_weights(y, 3, torch.float64))
-    assert classwise.item() == pytest.approx(loss(scores, y, lengths).item(), rel=1e-12)
+    by_class = loss(scores, y, lengths, class_weights(y, 3, torch.float64))
+    assert by_class.item() == pytest.approx(loss(scores, y, lengths).item(), rel=1e-12)
 
 
-def test_class_weights_sum_to_1_with_the_same_share_for_every_class_present():
+def test_class_weights_sum_to_1_and_are_equal_between_classes():
     y = torch.tensor(Y)
     weights = class_weights(y, 5)  # classes 3 and 4 are absent
     assert weights.sum().item() == pytest.approx(1)
@@ -140,6 +140,6 @@ def test_class_weights_sum_to_1_with_the_same_share_for_every_class_present():
 
 
 @pytest.mark.parametrize("loss", [lsel, lllr])
-def test_slopes_are_those_of_finite_differences(loss):
+def test_gradients_equal_finite_differences(loss):
     scores = scores_of(len(Y), 5, 3).requires_grad_()
     assert torch.autograd.gradcheck(lambda s: loss(s, torch.tensor(Y), torch.tensor(LENGTHS)), scores)

@@ -1,4 +1,4 @@
-"""LLR error against plain loops over all pairs."""
+"""The LLR error, compared with plain loops over all pairs."""
 
 import itertools
 
@@ -24,7 +24,7 @@ def slow_llr_error(scores, truth, lengths):
 
 
 @pytest.mark.parametrize("classes", [2, 3, 6])
-def test_all_pairs_by_plain_loops(classes, monkeypatch):
+def test_error_equals_plain_loops_over_all_pairs(classes, monkeypatch):
     rng = np.random.default_rng(classes)
     truth = rng.normal(size=(12, 7, classes)).cumsum(1) * 3 + 100
     scores = 0.6 * truth + rng.normal(size=truth.shape) + rng.normal(size=(12, 7, 1))
@@ -36,7 +36,7 @@ def test_all_pairs_by_plain_loops(classes, monkeypatch):
     np.testing.assert_allclose(llr_error(scores, truth, lengths), expected, rtol=1e-10)
 
 
-def test_slope_is_the_least_squares_line_over_both_orders():
+def test_slope_equals_the_least_squares_line_over_ordered_pairs():
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(30, 4, 2)) * 5
     scores = np.tanh(truth)
@@ -48,8 +48,8 @@ def test_slope_is_the_least_squares_line_over_both_orders():
     assert slope < 0.5
 
 
-def test_mean_lambda_of_the_gaussian_world():
-    """Mean |lambda| over t = 1..50 is 25.5 for offset 1: the zero estimate is off by just that."""
+def test_error_of_zero_estimates_is_the_mean_absolute_llr():
+    """In the Gaussian world with offset 1 the mean of |LLR| over t = 1..50 is 25.5."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(4000, 50, 2))
     x[..., 0] += 1.0
@@ -60,7 +60,7 @@ def test_mean_lambda_of_the_gaussian_world():
     assert error.slope == 0.0
 
 
-def test_exact_estimate_and_shifts():
+def test_adding_a_constant_to_the_scores_gives_no_error():
     truth = np.random.default_rng(2).normal(size=(5, 6, 4))
     mean_abs, relative, slope = llr_error(truth + 7.0, truth)
     assert mean_abs == pytest.approx(0, abs=1e-13)
@@ -68,7 +68,7 @@ def test_exact_estimate_and_shifts():
     assert slope == pytest.approx(1)
 
 
-def test_truth_without_evidence_has_no_slope():
+def test_relative_error_and_slope_are_nan_if_all_true_llrs_are_zero():
     error = llr_error([[[1.0, 0.0, 0.0]]], np.zeros((1, 1, 3)))
     assert error.mean_abs == pytest.approx(2 / 3)
     assert np.isnan(error.relative)
@@ -89,6 +89,6 @@ def test_truth_without_evidence_has_no_slope():
         (np.zeros((1, 2, 2)), np.zeros((1, 2, 2)), [5], r"`lengths` must be in \[1, 2\]"),
     ],
 )
-def test_wrong_calls(scores, truth, lengths, message):
+def test_invalid_arguments_raise(scores, truth, lengths, message):
     with pytest.raises(ValueError, match=message):
         llr_error(scores, truth, lengths)

@@ -1,10 +1,10 @@
-"""Series to learn from and to measure against.
+"""Synthetic and real datasets, and files of series.
 
-Worlds whose log-likelihood ratios are known exactly (`gaussian`, `GaussianSeries`, `autoregressive`,
-`hidden_markov`), so that estimates can be held against the truth; series of one's own from files (`read`,
-`write`); real data sets with their official split (`load`; `fetch` gets some of those in `CATALOGUE`); and
-still images shown through noise that clears (`nosaic_mnist`, `NosaicSeries`). Everything here is numpy;
-nothing is downloaded without being asked for, and nothing is ever unpickled.
+Synthetic worlds with exactly known log-likelihood ratios, against which estimates can be compared
+(`gaussian`, `GaussianSeries`, `autoregressive`, `hidden_markov`); your own series from and to files (`read`,
+`write`); real datasets with their official split (`load`, `fetch`, `CATALOG`); and videos that gradually
+reveal still images (`nosaic_mnist`, `NosaicSeries`). All data are numpy arrays. Only `fetch` downloads
+anything, and files are never unpickled.
 """
 
 from collections.abc import Callable
@@ -13,16 +13,16 @@ import numpy as np
 
 from stopwise.data.holdout import hold_out
 from stopwise.datasets.autoregressive import autoregressive, transition_matrices
-from stopwise.datasets.catalogue import CATALOGUE
+from stopwise.datasets.catalog import CATALOG
 from stopwise.datasets.fetching import DownloadError, fetch
 from stopwise.datasets.files import read, write
 from stopwise.datasets.gaussian import GaussianSeries, gaussian
 from stopwise.datasets.hidden_markov import hidden_markov
-from stopwise.datasets.labelled import LabelledSeries
+from stopwise.datasets.labeled import LabeledSeries
 from stopwise.datasets.nosaic import NosaicSeries, nosaic_mnist
 from stopwise.datasets.registry import Split, load
 
-# Worlds with exact scores, by name: each takes a number of series, its own arguments, and a seed.
+# Synthetic worlds with exact scores, by name. Arguments: number of series, those of the world, and `seed`.
 WORLDS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]] = {
     "gaussian": gaussian,
     "autoregressive": autoregressive,
@@ -30,11 +30,11 @@ WORLDS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]] = {
 }
 
 __all__ = [
-    "CATALOGUE",
+    "CATALOG",
     "WORLDS",
     "DownloadError",
     "GaussianSeries",
-    "LabelledSeries",
+    "LabeledSeries",
     "NosaicSeries",
     "Split",
     "autoregressive",

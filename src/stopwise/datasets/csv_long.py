@@ -1,6 +1,6 @@
-"""Series as CSV in long form: one row a sample, columns series, time, label and the features.
+"""Series as CSV in long form: one row per sample, columns series, time, label and one per channel.
 
-The label column may be missing. Columns and rows may stand in any order; an empty feature cell is NaN.
+The label column is optional. Columns and rows may be in any order; an empty channel cell is NaN.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from stopwise.datasets.labelled import LabelledSeries
+from stopwise.datasets.labeled import LabeledSeries, from_list
 from stopwise.datasets.npz import check_exists
 
 
 @dataclass
-class _Growing:
-    """One series while its rows come in."""
+class _PartialSeries:
+    """The rows of one series read so far."""
 
     label: str | None
     first_line: int
@@ -27,8 +27,8 @@ class _Growing:
     lines: dict[float, int] = field(default_factory=dict)
 
 
-class _Columns:
-    """Where the header says that things stand."""
+class _CsvHeader:
+    """The positions of the columns."""
 
     def __init__(self, path: Path, header: list[str]) -> None:
         names = [name.strip() for name in header]
@@ -37,55 +37,52 @@ class _Columns:
             if name not in names:
                 raise ValueError(
                     f"{path}, line 1: there is no column `{name}`; {found}. The first line must name the "
-                    "columns series, time, label (if labelled) and the features."
+                    "columns series, time, label (if there are labels) and one per channel."
                 )
         if len(set(names)) < len(names) or "" in names:
-            raise ValueError(f"{path}, line 1: every column needs a name of its own; {found}. Rename them.")
+            raise ValueError(f"{path}, line 1: every column needs a unique name; {found}. Rename them.")
         self.width = len(names)
         self.series, self.time = names.index("series"), names.index("time")
         self.label = names.index("label") if "label" in names else None
-        self.features = [i for i, name in enumerate(names) if name not in ("series", "time", "label")]
-        self.names = tuple(names[i] for i in self.features)
-        if not self.features:
-            raise ValueError(f"{path}, line 1: there is no feature column; {found}. Add one or more.")
+        self.channels = {name: i for i, name in enumerate(names) if name not in ("series", "time", "label")}
+        if not self.channels:
+            raise ValueError(f"{path}, line 1: there is no column of a channel; {found}. Add one or more.")
 
 
-def read_csv(path: Path) -> LabelledSeries:
+def read_csv(path: Path) -> LabeledSeries:
     """Return the series of a long-form CSV file, in order of first appearance, each sorted by time."""
     rows = _rows(path)
     try:
-        columns = _Columns(path, next(rows)[1])
+        header = _CsvHeader(path, next(rows)[1])
     except StopIteration:
         raise ValueError(
             f"{path} is empty. It must begin with a line of column names: series, time, label, ..."
         ) from None
-    grown = _grow(path, rows, columns)
-    if not grown:
-        raise ValueError(f"{path} has column names but no rows. Add one row a sample.")
-    series = [np.array([one.rows[time] for time in sorted(one.rows)]) for one in grown.values()]  # (T_i, d)
-    lengths = np.array([len(one) for one in series])
-    X = np.stack(series) if (lengths == lengths[0]).all() else series
-    y = None if columns.label is None else labels_from_text([str(one.label) for one in grown.values()])
-    return LabelledSeries(X, y, lengths, tuple(grown), columns.names)
+    found = _collect(path, rows, header)
+    if not found:
+        raise ValueError(f"{path} has column names but no rows. Add one row per sample.")
+    series = [np.array([one.rows[time] for time in sorted(one.rows)]) for one in found.values()]  # (T_i, d)
+    y = None if header.label is None else labels_from_text([str(one.label) for one in found.values()])
+    return from_list(series, y, tuple(found), tuple(header.channels))
 
 
 def write_csv(path: Path, X: np.ndarray, y: np.ndarray | None, lengths: np.ndarray | None) -> None:
-    """Write padded series (n, T, d) or (n, T) to a long-form CSV file; time counts from 1."""
+    """Write padded series (n, T, d) or (n, T) to a long-form CSV file; times are counted from 1."""
     cube = X.reshape(*X.shape[:2], -1)  # (n, T, d)
-    n, steps, dim = cube.shape
-    ends = np.full(n, steps) if lengths is None else lengths
-    label = [] if y is None else ["label"]
+    n, steps, channels = cube.shape
+    lengths = np.full(n, steps) if lengths is None else lengths
+    label_column = [] if y is None else ["label"]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["series", "time", *label, *(f"x{j}" for j in range(dim))])
+        writer.writerow(["series", "time", *label_column, *(f"x{j}" for j in range(channels))])
         for i in range(n):
-            mark = [] if y is None else [y[i]]
-            for t, sample in enumerate(cube[i, : ends[i]].tolist(), start=1):
-                writer.writerow([i, t, *mark, *("" if math.isnan(value) else value for value in sample)])
+            label = [] if y is None else [y[i]]
+            for t, sample in enumerate(cube[i, : lengths[i]].tolist(), start=1):
+                writer.writerow([i, t, *label, *("" if math.isnan(value) else value for value in sample)])
 
 
 def labels_from_text(texts: list[str]) -> np.ndarray:
-    """Return labels (n,): int64 if every one is a whole number, else the strings as they are.
+    """Return labels (n,): int64 if every text is an integer, else the texts unchanged.
 
     Examples
     --------
@@ -95,13 +92,13 @@ def labels_from_text(texts: list[str]) -> np.ndarray:
     ['1', 'walk']
     """
     try:
-        return np.array([_whole(text) for text in texts], dtype=np.int64)
+        return np.array([_integer(text) for text in texts], dtype=np.int64)
     except (ValueError, OverflowError):
         return np.array(texts)
 
 
-def _whole(text: str) -> int:
-    """Return the whole number that `text` spells, or raise ValueError or OverflowError."""
+def _integer(text: str) -> int:
+    """Return `text` as an integer, or raise ValueError or OverflowError."""
     try:
         return int(text)
     except ValueError:
@@ -112,7 +109,7 @@ def _whole(text: str) -> int:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of the non-empty rows."""
+    """Yield the line number and the cells of each non-empty row."""
     check_exists(path)
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, strict=True)
@@ -122,7 +119,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                     yield reader.line_num, cells
         except csv.Error as error:
             raise ValueError(
-                f"{path}, line {reader.line_num}: not valid CSV ({error}). Write it again."
+                f"{path}, line {reader.line_num}: not valid CSV ({error}). Write the file again."
             ) from None
         except UnicodeDecodeError:
             raise ValueError(
@@ -130,27 +127,29 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             ) from None
 
 
-def _grow(path: Path, rows: Iterator[tuple[int, list[str]]], columns: _Columns) -> dict[str, _Growing]:
+def _collect(
+    path: Path, rows: Iterator[tuple[int, list[str]]], header: _CsvHeader
+) -> dict[str, _PartialSeries]:
     """Return the series by name, in order of first appearance."""
-    grown: dict[str, _Growing] = {}
+    found: dict[str, _PartialSeries] = {}
     for line, cells in rows:
         where = f"{path}, line {line}"
-        if len(cells) != columns.width:
+        if len(cells) != header.width:
             raise ValueError(
-                f"{where}: expected {columns.width} cells, as in the first line; got {len(cells)}. "
-                "Leave a cell empty where a value is missing."
+                f"{where}: expected {header.width} cells, as in the first line; got {len(cells)}. "
+                "Leave a cell empty if its value is missing."
             )
-        name, time = cells[columns.series], _time(where, cells[columns.time])
-        label = None if columns.label is None else cells[columns.label]
+        name, time = cells[header.series], _time(where, cells[header.time])
+        label = None if header.label is None else cells[header.label]
         if label == "":
             raise ValueError(
-                f"{where}: the label is empty. Fill it in, or drop the column if nothing is labelled."
+                f"{where}: the label is empty. Fill it in, or remove the column if there are no labels."
             )
-        one = grown.setdefault(name, _Growing(label, line))
+        one = found.setdefault(name, _PartialSeries(label, line))
         if label != one.label:
             raise ValueError(
                 f"{where}: series {name!r} has label {label!r} here but {one.label!r} on line "
-                f"{one.first_line}. A series has one label: correct it, or split the series under two names."
+                f"{one.first_line}. Correct the label, or give the two series different names."
             )
         if time in one.rows:
             raise ValueError(
@@ -158,8 +157,8 @@ def _grow(path: Path, rows: Iterator[tuple[int, list[str]]], columns: _Columns) 
                 "Remove one of the two."
             )
         one.lines[time] = line
-        one.rows[time] = [_feature(where, n, cells[i]) for n, i in zip(columns.names, columns.features)]
-    return grown
+        one.rows[time] = [_value(where, channel, cells[i]) for channel, i in header.channels.items()]
+    return found
 
 
 def _time(where: str, text: str) -> float:
@@ -175,12 +174,12 @@ def _time(where: str, text: str) -> float:
     return time
 
 
-def _feature(where: str, column: str, text: str) -> float:
-    """Return a feature as a number; an empty cell is NaN."""
+def _value(where: str, column: str, text: str) -> float:
+    """Return the value of a channel as a number; an empty cell is NaN."""
     try:
         return float(text) if text.strip() else math.nan
     except ValueError:
         raise ValueError(
             f"{where}, column {column}: expected a number or an empty cell; got {text!r}. "
-            "Turn categories into numbers, or remove the column."
+            "Encode categories as numbers, or remove the column."
         ) from None

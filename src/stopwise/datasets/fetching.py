@@ -1,4 +1,4 @@
-"""Getting a known data set from its public address."""
+"""Downloading datasets from their public URLs."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.atomic import written_aside
-from stopwise.datasets.catalogue import CATALOGUE, Download, KnownSet, how_to_get
-from stopwise.datasets.labelled import to_padded
-from stopwise.datasets.registry import VARIABLE
+from stopwise.atomic import atomic_write
+from stopwise.datasets.catalog import CATALOG, DatasetInfo, Download, how_to_get
+from stopwise.datasets.labeled import to_padded
+from stopwise.datasets.registry import DATA_VARIABLE
 from stopwise.datasets.ts import read_ts
 from stopwise.progress import Reporter
 from stopwise.validation import check_choice
 
-SECONDS = 60  # of silence before a server is given up
+TIMEOUT = 60  # seconds to wait for a server
 
 
 class DownloadError(OSError):
-    """A file that could not be fetched, or was not what it should be."""
+    """A file that cannot be downloaded, or whose content is not the expected one."""
 
 
 def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, progress: bool | str = "auto") -> Path:
-    """Download a known data set and save it where, and as, `load` reads it.
+    """Download a dataset and save it where, and in the format that, `load` reads.
 
-    Needs the extra `datasets`. A set that is there already is left as it is. The file appears when it is
-    whole and checked; if anything fails, nothing is left behind. Mind the terms of the set: see `CATALOGUE`.
+    Needs the extra `datasets`. An existing file is kept. The file is written atomically after its content
+    has been checked; if anything fails, no file is left behind. See `CATALOG` for the licenses.
 
     Parameters
     ----------
     name
-        The set, such as "mnist".
+        A name in `CATALOG`, such as "mnist".
     folder
-        Where to; None: the folder that the environment variable STOPWISE_DATA names.
+        The target folder; None: the folder given by the environment variable STOPWISE_DATA.
     progress
         True: a bar on a terminal, lines elsewhere; False: nothing; "auto": a bar on a terminal only.
 
@@ -53,86 +53,84 @@ def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, progress: 
     Raises
     ------
     DownloadError
-        When an address does not answer, or what it gives is not what it should be.
+        If a server does not answer, or the content is not the expected one.
 
     Examples
     --------
     >>> fetch("uci_hapt", folder=".")
     Traceback (most recent call last):
     ...
-    ValueError: `name`: uci_hapt cannot be downloaded by itself. uci_hapt is: acceleration and ...
+    ValueError: `name`: uci_hapt cannot be downloaded automatically. uci_hapt: acceleration and ...
     """
-    check_choice("name", name, CATALOGUE)
-    known = CATALOGUE[name]
-    if not known.downloads:
-        raise ValueError(f"`name`: {name} cannot be downloaded by itself. {how_to_get(name)}")
+    check_choice("name", name, CATALOG)
+    info = CATALOG[name]
+    if not info.downloads:
+        raise ValueError(f"`name`: {name} cannot be downloaded automatically. {how_to_get(name)}")
     path = _folder(folder) / f"{name}.npz"
     if path.is_file():
         return path
-    with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=path.parent) as place:
+    with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=path.parent) as temporary_folder:
         files = []
-        with Reporter(f"downloading {name}", len(known.downloads), progress) as reporter:
-            for number, download in enumerate(known.downloads):
-                files.append(_download(download, Path(place) / f"{number}.part"))
+        with Reporter(f"downloading {name}", len(info.downloads), progress) as reporter:
+            for number, download in enumerate(info.downloads):
+                files.append(_download(download, Path(temporary_folder) / f"{number}.part"))
                 reporter.advance()
         try:
-            arrays: dict[str, Any] = _idx_arrays(files) if known.layout == "idx" else _ts_arrays(files[0])
-            _check_counts(arrays, known)
+            arrays: dict[str, Any] = _idx_arrays(files) if info.file_format == "idx" else _ts_arrays(files[0])
+            _check_counts(arrays, info)
         except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-            addresses = ", ".join(download.address for download in known.downloads)
-            reason = str(error).replace(f"{place}{os.sep}", "")
+            urls = ", ".join(download.url for download in info.downloads)
+            reason = str(error).replace(f"{temporary_folder}{os.sep}", "")
             raise DownloadError(
-                f"what came from {addresses} is not {name} as it is known: {reason} Nothing was saved."
+                f"the content of {urls} is not the expected dataset {name}: {reason} Nothing was saved."
             ) from error
-        with written_aside(path) as [aside]:
-            np.savez_compressed(aside, **arrays)
+        with atomic_write(path) as [temporary]:
+            np.savez_compressed(temporary, **arrays)
     return path
 
 
 def _folder(folder: str | os.PathLike[str] | None) -> Path:
-    """Return the folder to save in."""
-    place = os.environ.get(VARIABLE) if folder is None else folder
-    if not place:
+    """Return the folder to save to."""
+    target = os.environ.get(DATA_VARIABLE) if folder is None else folder
+    if not target:
         raise FileNotFoundError(
-            f"`folder` is not given and the environment variable {VARIABLE} is not set. Set it to the folder "
-            "that holds the data sets."
+            f"`folder` is None and the environment variable {DATA_VARIABLE} is not set. Set it to the folder "
+            "of the datasets."
         )
-    if not Path(place).is_dir():
-        raise FileNotFoundError(f"there is no folder {os.fspath(place)!r} to save to. Make it first.")
-    return Path(place)
+    if not Path(target).is_dir():
+        raise FileNotFoundError(f"there is no folder {os.fspath(target)!r} to save to. Create it first.")
+    return Path(target)
 
 
 def _download(download: Download, target: Path) -> Path:
-    """Fetch one file and check its checksum."""
+    """Download one file and verify its checksum."""
     try:
         import pooch
         import requests
     except ImportError as error:
         raise ImportError("fetch needs pooch: pip install 'stopwise[datasets]'.") from error
-    downloader = pooch.HTTPDownloader(timeout=SECONDS, chunk_size=2**16)
+    downloader = pooch.HTTPDownloader(timeout=TIMEOUT, chunk_size=2**16)
     try:
         with _quiet(pooch.get_logger()):
-            pooch.retrieve(
-                download.address, download.checksum, target.name, target.parent, downloader=downloader
-            )
+            pooch.retrieve(download.url, download.checksum, target.name, target.parent, downloader=downloader)
     except requests.RequestException as error:
         raise DownloadError(
-            f"could not get {download.address}: {error}. Nothing was saved; check the connection, and try "
+            f"could not download {download.url}: {error}. Nothing was saved; check the connection and try "
             "again."
         ) from error
     except ValueError as error:
         if "hash" not in str(error):
             raise
         raise DownloadError(
-            f"{download.address} gave a file that does not match its checksum {download.checksum}: it is "
-            "damaged, or not the one that is known. Nothing was saved; try again later."
+            f"the file at {download.url} does not match its checksum {download.checksum}: it is damaged or "
+            "was changed. Nothing was saved; try again later."
         ) from error
     return target
 
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Hold a library's messages back: we have our own."""
+    """Suppress the messages of a library."""
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:
@@ -142,7 +140,7 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
 
 
 def _idx_arrays(files: list[Path]) -> dict[str, np.ndarray]:
-    """Return the arrays of a set from MNIST's four files."""
+    """Return the arrays of a dataset from the four files of MNIST."""
     X_train, y_train, X_test, y_test = (read_idx(gzip.decompress(path.read_bytes())) for path in files)
     labels = {"y_train": y_train.astype(np.int64), "y_test": y_test.astype(np.int64)}
     names = np.array([str(k) for k in range(int(y_train.max()) + 1)])
@@ -150,7 +148,7 @@ def _idx_arrays(files: list[Path]) -> dict[str, np.ndarray]:
 
 
 def read_idx(data: bytes) -> np.ndarray:
-    """Return the uint8 array of a file in MNIST's idx format.
+    """Return the uint8 array of a file in the idx format of MNIST.
 
     Examples
     --------
@@ -158,45 +156,45 @@ def read_idx(data: bytes) -> np.ndarray:
     [7, 2, 1]
     """
     if len(data) < 4 or data[:3] != b"\0\0\x08":
-        raise ValueError("not an idx file of bytes.")
-    dims = data[3]
-    shape = np.frombuffer(data, ">i4", dims, offset=4)
-    values = np.frombuffer(data, np.uint8, offset=4 + 4 * dims)
+        raise ValueError("not an idx file with dtype uint8.")
+    ndim = data[3]
+    shape = np.frombuffer(data, ">i4", ndim, offset=4)
+    values = np.frombuffer(data, np.uint8, offset=4 + 4 * ndim)
     if values.size != shape.prod(dtype=np.int64):
-        raise ValueError(f"an idx file for shape {tuple(shape.tolist())} holds {values.size} values.")
+        raise ValueError(f"an idx file of shape {tuple(shape.tolist())} holds {values.size} values.")
     return values.reshape(shape)
 
 
 def _ts_arrays(archive: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a set from a zip that holds a file ..._TRAIN.ts and a file ..._TEST.ts."""
+    """Return the arrays of a dataset from a zip with a file ..._TRAIN.ts and a file ..._TEST.ts."""
     arrays: dict[str, np.ndarray] = {}
     labels: dict[str, np.ndarray] = {}
     with zipfile.ZipFile(archive) as packed:
-        for side in ("train", "test"):
-            names = [name for name in packed.namelist() if name.endswith(f"_{side.upper()}.ts")]
+        for part in ("train", "test"):
+            names = [name for name in packed.namelist() if name.endswith(f"_{part.upper()}.ts")]
             if len(names) != 1:
-                raise ValueError(f"the archive has {len(names)} files ..._{side.upper()}.ts, not one.")
-            file = archive.with_name(f"{side}.ts")
-            file.write_bytes(packed.read(names[0]))  # never under a name that the archive chose
+                raise ValueError(f"the archive has {len(names)} files ..._{part.upper()}.ts instead of one.")
+            file = archive.with_name(f"{part}.ts")
+            file.write_bytes(packed.read(names[0]))  # names in the archive are not used as paths
             data = read_ts(file)
             if data.y is None:
                 raise ValueError(f"{file.name} has no labels.")
             X, lengths = to_padded(data.X)
-            arrays[f"X_{side}"] = X.astype(np.float32)
+            arrays[f"X_{part}"] = X.astype(np.float32)
             if lengths is not None:
-                arrays[f"len_{side}"] = lengths
-            labels[side] = data.y
+                arrays[f"len_{part}"] = lengths
+            labels[part] = data.y
     classes = np.unique(labels["train"])
     if not np.isin(labels["test"], classes).all():
-        raise ValueError("the test part has classes that the training part has not.")
-    for side, own in labels.items():
-        arrays[f"y_{side}"] = np.searchsorted(classes, own)
+        raise ValueError("the test part has classes that are not in the training part.")
+    for part, own in labels.items():
+        arrays[f"y_{part}"] = np.searchsorted(classes, own)
     return arrays | {"class_names": classes.astype(str)}
 
 
-def _check_counts(arrays: dict[str, np.ndarray], known: KnownSet) -> None:
-    """Refuse a set of other numbers of series than are known."""
-    for side, wanted in zip(("train", "test"), known.counts or ()):
-        sizes = len(arrays[f"X_{side}"]), len(arrays[f"y_{side}"])
-        if sizes != (wanted, wanted):
-            raise ValueError(f"expected {wanted} {side} series and labels; got {sizes[0]} and {sizes[1]}.")
+def _check_counts(arrays: dict[str, np.ndarray], info: DatasetInfo) -> None:
+    """Raise an error if the number of series is not the expected one."""
+    for part, expected in zip(("train", "test"), info.counts or ()):
+        sizes = len(arrays[f"X_{part}"]), len(arrays[f"y_{part}"])
+        if sizes != (expected, expected):
+            raise ValueError(f"expected {expected} {part} series and labels; got {sizes[0]} and {sizes[1]}.")

@@ -1,4 +1,4 @@
-"""Series of one's own: from and to .npz archives, pairs of .npy files and long-form CSV; from .ts files."""
+"""Reading and writing series: .npz archives, pairs of .npy files, CSV; .ts files can be read only."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.atomic import written_aside
+from stopwise.atomic import atomic_write
 from stopwise.datasets.csv_long import read_csv, write_csv
-from stopwise.datasets.labelled import LabelledSeries, check_labels, from_padded, to_padded
+from stopwise.datasets.labeled import LabeledSeries, check_storable_labels, from_padded, to_padded
 from stopwise.datasets.npz import check_exists, read_npy, read_npz
 from stopwise.datasets.ts import read_ts
 
-_KINDS = (
-    "The file must end in .npz (arrays X, y and, if they vary, lengths), .csv (columns series, time, label "
-    "and the features) or _X.npy (beside it _y.npy)"
+_FORMATS = (
+    "The name must end in .npz (arrays X, y and, if they vary, lengths), .csv (columns series, time, label "
+    "and one per channel) or _X.npy (with a second file _y.npy)"
 )
 
 
-def read(path: str | os.PathLike[str]) -> LabelledSeries:
-    """Read labelled series from a file; its ending says how.
+def read(path: str | os.PathLike[str]) -> LabeledSeries:
+    """Read labeled series from a file; the format follows from the end of its name.
 
-    Nothing in a file is ever unpickled: a data file cannot run code.
+    Files are never unpickled, so a data file cannot run code.
 
     Parameters
     ----------
     path
-        - ``name.npz`` with the arrays X, (n, T, d) or (n, T), y, (n,), and, where series are padded at their
-          end, lengths, (n,); y may be missing.
+        - ``name.npz`` with the arrays X, (n, T, d) or (n, T); y, (n,); and, if the series are padded at the
+          end, lengths, (n,). y is optional.
         - ``name_X.npy``, or ``name``: the pair ``name_X.npy`` and ``name_y.npy``, and ``name_lengths.npy``
-          where series are padded. X is memory-mapped: it may be larger than memory.
-        - ``name.csv`` with one row a sample and the columns series, time, label and any number of features,
-          in any order. Series keep the order of their first rows and are sorted by time. Labels become whole
-          numbers if all of them are. An empty feature cell is NaN; the label column may be missing.
-        - ``name.ts``, the format of the UCR and UEA archives, univariate or not, of equal length or not.
+          if the series are padded. X is memory-mapped, so it may be larger than memory.
+        - ``name.csv`` with one row per sample and the columns series, time, label and one per channel, in
+          any order. Series are listed in the order of their first rows and sorted by time. Labels become
+          integers if all of them are. An empty channel cell is NaN; the label column is optional.
+        - ``name.ts``, the format of the UCR and UEA archives, univariate or multivariate, with series of
+          equal or unequal length.
 
     Returns
     -------
-    LabelledSeries
-        With X as a list where series differ in length.
+    LabeledSeries
+        X is a list if the series differ in length.
 
     Raises
     ------
     FileNotFoundError
-        When there is no such file.
+        If the file does not exist.
     ValueError
-        When the file is damaged, of another format, or does not make sense; the message says where.
+        If the file is damaged, has another format, or is inconsistent; the message says where.
 
     Examples
     --------
     >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "walks.csv"
+    >>> path = Path(tempfile.mkdtemp()) / "steps.csv"
     >>> _ = path.write_text('''series,time,label,speed
     ... a,1,walk,0.9
     ... a,2,walk,1.1
@@ -60,7 +61,7 @@ def read(path: str | os.PathLike[str]) -> LabelledSeries:
     ... ''')
     >>> data = read(path)
     >>> data
-    LabelledSeries(2 series of 1 to 2 steps, 2 classes)
+    LabeledSeries(2 series of 1 to 2 steps, 2 classes)
     >>> data.X[0].tolist(), str(data.y[0]), data.names
     ([[0.9], [1.1]], 'walk', ('a', 'b'))
     """
@@ -75,25 +76,24 @@ def read(path: str | os.PathLike[str]) -> LabelledSeries:
     if path.suffix == ".npy" or _pair(path)["X"].exists():
         return _read_pair(path)
     check_exists(path)
-    raise ValueError(f"{path}: unknown kind of file. {_KINDS}, or .ts.")
+    raise ValueError(f"{path}: unknown file format. {_FORMATS}, or .ts.")
 
 
 def write(path: str | os.PathLike[str], X: Any, y: Any = None, lengths: Any = None) -> None:
-    """Write labelled series to a file that `read` reads back; the ending says how.
+    """Write labeled series to a file for `read`; the format follows from the end of its name.
 
-    Files are written aside and moved into place when whole: a run that is interrupted leaves what was there.
+    Writes are atomic: if one is interrupted, existing files stay unchanged.
 
     Parameters
     ----------
     path
-        ``name.npz``, ``name.csv``, or ``name_X.npy`` (also: ``name`` without ending) for a pair of
-        .npy files.
+        ``name.npz``, ``name.csv``, or ``name_X.npy`` (or just ``name``) for a pair of .npy files.
     X
         Series: an array (n, T, d) or (n, T), or a list of arrays (T_i, d) or (T_i,).
     y
-        (n,) labels, whole numbers or strings; None if there are none.
+        (n,) labels, integers or strings; None if there are none.
     lengths
-        (n,) numbers of steps, where X is an array padded at the end of the series.
+        (n,) numbers of steps, if X is an array of series padded at the end.
 
     Examples
     --------
@@ -101,38 +101,39 @@ def write(path: str | os.PathLike[str], X: Any, y: Any = None, lengths: Any = No
     >>> path = Path(tempfile.mkdtemp()) / "two.npz"
     >>> write(path, [np.ones((3, 1)), np.ones((5, 1))], y=[0, 1])
     >>> read(path)
-    LabelledSeries(2 series of 3 to 5 steps, 2 classes)
+    LabeledSeries(2 series of 3 to 5 steps, 2 classes)
     """
     path = Path(path)
-    X, ends = to_padded(X, lengths)
-    labels = None if y is None else check_labels(np.asarray(y), len(X))
-    arrays = {"X": X, "y": labels, "lengths": ends}
+    X, lengths = to_padded(X, lengths)
+    labels = None if y is None else check_storable_labels(y, len(X))
+    arrays = {"X": X, "y": labels, "lengths": lengths}
     present = {name: array for name, array in arrays.items() if array is not None}
     if path.suffix == ".npz":
-        with written_aside(path) as [aside]:
-            np.savez(aside, **present)
+        with atomic_write(path) as [temporary]:
+            np.savez(temporary, **present)
     elif path.suffix == ".csv":
-        with written_aside(path) as [aside]:
-            write_csv(aside, X, labels, ends)
+        with atomic_write(path) as [temporary]:
+            write_csv(temporary, X, labels, lengths)
     elif path.suffix in (".npy", ""):
         _write_pair(_pair(path), present)
     else:
-        raise ValueError(f"{path}: unknown kind of file. {_KINDS}.")
+        raise ValueError(f"{path}: unknown file format. {_FORMATS}.")
 
 
 def _pair(path: Path) -> dict[str, Path]:
-    """Return the files of a pair by what they hold."""
+    """Return the paths of a pair of .npy files, by the name of the array."""
     stem = path.name
     if path.suffix == ".npy":
         if not path.name.endswith("_X.npy"):
             raise ValueError(
-                f"{path}: the name of the series' file must end in _X.npy, beside it _y.npy. Rename it."
+                f"{path}: the name of a file of series must end in _X.npy, and that of its labels in _y.npy. "
+                "Rename the file."
             )
         stem = path.name.removesuffix("_X.npy")
     return {name: path.with_name(f"{stem}_{name}.npy") for name in ("X", "y", "lengths")}
 
 
-def _read_pair(path: Path) -> LabelledSeries:
+def _read_pair(path: Path) -> LabeledSeries:
     """Read a pair of .npy files, the series memory-mapped."""
     files = _pair(path)
     X = read_npy(files["X"])
@@ -143,9 +144,9 @@ def _read_pair(path: Path) -> LabelledSeries:
 
 
 def _write_pair(files: dict[str, Path], arrays: dict[str, np.ndarray]) -> None:
-    """Write the arrays to their files; a file of an older pair that no longer applies goes."""
-    with written_aside(*(files[name] for name in arrays)) as asides:
-        for aside, array in zip(asides, arrays.values()):
-            np.save(aside, array, allow_pickle=False)
+    """Write the arrays to their files; delete files of an earlier pair that have no array now."""
+    with atomic_write(*(files[name] for name in arrays)) as temporaries:
+        for temporary, array in zip(temporaries, arrays.values()):
+            np.save(temporary, array, allow_pickle=False)
     for name in files.keys() - arrays.keys():
         files[name].unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""The sequential Gaussian world: independent samples whose mean tells the class.
+"""The sequential Gaussian world: independent samples whose mean depends on the class.
 
-Class k has mean ``offset * e_k`` and identity covariance, independently at every step, so that
-``log p(x | k) = offset * x_k + const`` and the scores are cumulative sums. `GaussianSeries` makes each
-series when it is asked for, so that a million series need no memory; `gaussian` is the same as an array.
+In class k every sample has mean ``offset * e_k`` and identity covariance. Therefore
+``log p(x | k) = offset * x_k + const``, and the scores are cumulative sums. `GaussianSeries` generates a
+series when it is read, so that a million series take no memory; `gaussian` returns the series as an array.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from stopwise.datasets.labels import balanced_labels
-from stopwise.datasets.rows import row_indices
+from stopwise.datasets.lazy import LazySeries
 from stopwise.validation import check_integer, check_real
 
 
-class GaussianSeries:
-    """Sequential Gaussian series (n, T, D), float32, made on the fly.
+class GaussianSeries(LazySeries):
+    """Sequential Gaussian series (n, T, D), float32, generated when they are read.
 
-    Series i depends on the arguments and on i alone: neither the order of access nor the batch it is
-    asked for with changes a bit of it. Take another `seed` for a test set.
+    Series i depends on i and on the arguments only, not on the order of access or on the batch. Use another
+    `seed` for a test set.
 
     Parameters
     ----------
@@ -29,13 +29,13 @@ class GaussianSeries:
     classes
         Number of classes K; their counts differ by at most one.
     offset
-        Distance of a class's mean from the origin, along the class's own axis.
-    dim
-        Number of features D; at least K, as every class needs an axis.
+        Distance of the mean of a class from the origin, along the axis of the class.
+    channels
+        Number of channels D; at least K, because each class has its own axis.
     length
         Number of steps T.
     seed
-        What the labels and the noise are drawn from.
+        Seed of the labels and of the noise.
 
     Examples
     --------
@@ -49,40 +49,39 @@ class GaussianSeries:
     """
 
     dtype = np.dtype(np.float32)
-    ndim = 3
 
     def __init__(
         self,
         n: int,
         classes: int = 2,
         offset: float = 2.0,
-        dim: int = 128,
+        channels: int = 128,
         length: int = 50,
         seed: int = 0,
     ) -> None:
         self.n = check_integer("n", n, 1)
         self.classes = check_integer("classes", classes, 2)
         self.offset = check_real("offset", offset, -np.inf, np.inf, open_low=True, open_high=True)
-        self.dim = check_integer("dim", dim, 1)
-        if self.dim < self.classes:
+        self.channels = check_integer("channels", channels, 1)
+        if self.channels < self.classes:
             raise ValueError(
-                f"`dim` must be >= classes, as each class has an axis of its own; got dim={dim} for "
-                f"classes={classes}. Raise `dim` to {classes} or more."
+                f"`channels` must be >= classes, because each class has its own axis; got "
+                f"channels={channels} for classes={classes}. Raise `channels` to {classes} or more."
             )
         self.length = check_integer("length", length, 1)
         self.seed = check_integer("seed", seed, 0)
         noise, labels = np.random.SeedSequence(self.seed).spawn(2)
-        self._key = noise.generate_state(2, np.uint64)
+        super().__init__(noise)
         self._labels = balanced_labels(self.n, self.classes, np.random.default_rng(labels))  # (n,)
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """The shape (n, T, D)."""
-        return self.n, self.length, self.dim
+        return self.n, self.length, self.channels
 
     @property
     def y(self) -> np.ndarray:
-        """The labels (n,), int64; a copy, so that changing it leaves the series as they are."""
+        """The labels (n,), int64; a copy, so changing it does not change the series."""
         return self._labels.copy()
 
     def scores(self, indices: Any = None) -> np.ndarray:
@@ -99,57 +98,39 @@ class GaussianSeries:
         """
         wanted = np.arange(self.n) if indices is None else np.atleast_1d(self._rows(indices))
         own = np.empty((len(wanted), self.length, self.classes), np.float32)  # (m, T, K)
-        for start in range(0, len(wanted), 256):  # never all the features of all the series at once
+        for start in range(0, len(wanted), 256):  # not all channels of all series at once
             block = slice(start, start + 256)
             own[block] = self[wanted[block]][:, :, : self.classes]
         return exact_scores(own, self.offset)
 
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, key: Any) -> np.ndarray:
-        wanted = self._rows(key)
-        out = np.empty((wanted.size, self.length, self.dim), np.float32)  # (m, T, D)
-        flat = out.reshape(wanted.size, self.length * self.dim)
-        words = (flat.shape[1] + 1) // 2
-        # The fourth word of the counter names the series, the first counts within it: streams never meet.
-        # Setting the state costs a tenth of making a generator.
-        bits = np.random.Philox(key=self._key)
-        state: Any = bits.state
-        for row, i in enumerate(wanted.reshape(-1)):
-            state["state"]["counter"][3] = i
-            bits.state = state
-            _box_muller(bits.random_raw(words), out=flat[row])
-            out[row, :, self._labels[i]] += self.offset
-        return out if wanted.ndim else out[0]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if copy is False:
-            raise ValueError("GaussianSeries holds no data: an array of it is always a copy.")
-        return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
+    def _generate(self, rows: np.ndarray) -> np.ndarray:
+        out = np.empty((len(rows), self.length, self.channels), np.float32)  # (m, T, D)
+        flat = out.reshape(len(rows), self.length * self.channels)
+        words = self._random_words(rows, (flat.shape[1] + 1) // 2)
+        for series, noise, label, own in zip(out, flat, self._labels[rows], words):
+            _box_muller(own, out=noise)
+            series[:, label] += self.offset
+        return out
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GaussianSeries, (self.n, self.classes, self.offset, self.dim, self.length, self.seed)
+        return GaussianSeries, (self.n, self.classes, self.offset, self.channels, self.length, self.seed)
 
     def __repr__(self) -> str:
         return (
-            f"GaussianSeries(n={self.n}, classes={self.classes}, offset={self.offset:g}, dim={self.dim}, "
-            f"length={self.length}, seed={self.seed})"
+            f"GaussianSeries(n={self.n}, classes={self.classes}, offset={self.offset:g}, "
+            f"channels={self.channels}, length={self.length}, seed={self.seed})"
         )
-
-    def _rows(self, key: Any) -> np.ndarray:
-        return row_indices("GaussianSeries", key, self.n)
 
 
 def gaussian(
-    n: int, classes: int = 2, offset: float = 2.0, dim: int = 128, length: int = 50, seed: int = 0
+    n: int, classes: int = 2, offset: float = 2.0, channels: int = 128, length: int = 50, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the sequential Gaussian world as arrays: series, labels and exact scores.
+    """Return series of the sequential Gaussian world, their labels and exact scores.
 
     Parameters
     ----------
-    n, classes, offset, dim, length, seed
-        As in `GaussianSeries`, whose series these are, bit for bit.
+    n, classes, offset, channels, length, seed
+        As in `GaussianSeries`, which gives the same series.
 
     Returns
     -------
@@ -169,20 +150,20 @@ def gaussian(
     >>> print("error at step 1: {:.0%}, at step 10: {:.0%}".format(*errors[:, [0, 9]].mean(axis=0)))
     error at step 1: 24%, at step 10: 2%
     """
-    series = GaussianSeries(n, classes, offset, dim, length, seed)
+    series = GaussianSeries(n, classes, offset, channels, length, seed)
     X = series[:]  # (n, T, D)
     return X, series.y, exact_scores(X[:, :, :classes], series.offset)
 
 
 def exact_scores(own: np.ndarray, offset: float) -> np.ndarray:
-    """Return the scores (m, T, K) from the coordinates (m, T, K) along the classes' own axes."""
+    """Return the scores (m, T, K) from the channels (m, T, K) that are the axes of the classes."""
     return offset * np.cumsum(own, axis=1, dtype=np.float64)
 
 
 def _box_muller(words: np.ndarray, out: np.ndarray) -> None:
     """Fill `out`, (size,), with standard normals from ceil(size / 2) random 64-bit words.
 
-    Free of branches, hence half the time of the generator's own method.
+    It has no branches and takes half the time of numpy's own method.
     """
     half = len(words)
     bits = words.view(np.uint32)

@@ -1,9 +1,10 @@
-"""The hidden-Markov world: classes that differ in how hidden states follow each other.
+"""The hidden-Markov world: classes differ in how hidden states follow each other.
 
-A state walks round a ring of S places: it stays with probability `stay`, else steps on, by one place in
-class 0, by two in class 1, and so on. Each place shows as a Gaussian about a mean of its own, the same in all
-classes. No sample tells the class; neither does any finite window tell all that the past tells, since the
-state is never seen: the world has no finite order. The forward algorithm gives the exact likelihood.
+The S hidden states form a ring. At each step the state stays with probability `stay`, otherwise it moves
+forward, by one place in class 0, by two in class 1, and so on. A sample is Gaussian around the mean of its
+state, which is the same in all classes. A single sample carries no evidence for a class. Because the state
+is hidden, no finite window carries all the evidence: the process has no finite Markov order. The forward
+algorithm gives the exact likelihood.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def hidden_markov(
     n: int,
     classes: int = 2,
     states: int = 3,
-    dim: int = 4,
+    channels: int = 4,
     length: int = 50,
     separation: float = 2.0,
     stay: float = 0.5,
@@ -34,19 +35,19 @@ def hidden_markov(
     classes
         Number of classes K.
     states
-        Number of hidden states S, more than K, as every class steps by a distance of its own.
-    dim
-        Number of features D.
+        Number of hidden states S; more than K, because each class moves by a different distance.
+    channels
+        Number of channels D.
     length
         Number of steps T.
     separation
-        Norm of the states' means; the noise has deviation 1 in every feature.
+        Norm of the means of the states; the noise has standard deviation 1 in every channel.
     stay
         Probability that the state stays, in [0, 1).
     seed
-        What labels, states and noise are drawn from.
+        Seed of the labels, the states and the noise.
     world
-        What the means are drawn from: train and test sets share it and differ in `seed`.
+        Seed of the means. Use the same `world` and different `seed` for train and test sets.
 
     Returns
     -------
@@ -68,22 +69,23 @@ def hidden_markov(
     error at step 1: 0.50, at step 50: 0.00
     """
     n, length = check_integer("n", n, 1), check_integer("length", length, 1)
-    classes, dim = check_integer("classes", classes, 2), check_integer("dim", dim, 1)
+    classes, channels = check_integer("classes", classes, 2), check_integer("channels", channels, 1)
     if check_integer("states", states, 2) <= classes:
         raise ValueError(
-            f"`states` must be > classes, as every class steps by a distance of its own; got states={states} "
-            f"for classes={classes}. Raise `states` to {classes + 1} or more."
+            f"`states` must be > classes, because each class moves by a different distance; got "
+            f"states={states} for classes={classes}. Raise `states` to {classes + 1} or more."
         )
     separation = check_real("separation", separation, 0.0, open_high=True)
     stay = check_real("stay", stay, 0.0, 1.0, open_high=True)
-    directions = np.random.default_rng([check_integer("world", world, 0), 1]).standard_normal((states, dim))
+    world_rng = np.random.default_rng([check_integer("world", world, 0), 1])
+    directions = world_rng.standard_normal((states, channels))
     means = separation * directions / np.linalg.norm(directions, axis=1, keepdims=True)  # (S, D)
     rng = np.random.default_rng([check_integer("seed", seed, 0), 2])
     y = balanced_labels(n, classes, rng)
-    steps = (rng.random((n, length)) >= stay) * (y[:, None] + 1)  # (n, T) places walked
-    steps[:, 0] = rng.integers(states, size=n)
-    places = np.cumsum(steps, axis=1) % states  # (n, T)
-    X = (means[places] + rng.standard_normal((n, length, dim))).astype(np.float32)
+    moves = (rng.random((n, length)) >= stay) * (y[:, None] + 1)  # (n, T)
+    moves[:, 0] = rng.integers(states, size=n)
+    path = np.cumsum(moves, axis=1) % states  # (n, T) hidden states
+    X = (means[path] + rng.standard_normal((n, length, channels))).astype(np.float32)
     return X, y, _forward(X, means, transitions(classes, states, stay))
 
 
@@ -104,15 +106,15 @@ def _forward(X: np.ndarray, means: np.ndarray, matrices: np.ndarray) -> np.ndarr
     n, length, _ = X.shape
     residuals = X.astype(np.float64)[:, :, None] - means  # (n, T, S, D)
     emission = -0.5 * np.einsum("ntsd,ntsd->nts", residuals, residuals)  # (n, T, S)
-    peak = emission.max(axis=2)  # (n, T): common to the classes, hence free to drop
-    shown = np.exp(emission - peak[:, :, None])
+    peak = emission.max(axis=2)  # (n, T): common to all classes, so it cancels
+    likelihood = np.exp(emission - peak[:, :, None])
     belief = np.full((n, len(matrices), len(means)), 1 / len(means))  # (n, K, S): p(state | past, k)
     scores = np.zeros((n, length, len(matrices)))
     for t in range(length):
         if t:
             belief = np.einsum("nks,ksj->nkj", belief, matrices)
-        belief = belief * shown[:, t, None]
-        total = belief.sum(axis=2)  # (n, K): p(x_t | past, k) over the peak
+        belief = belief * likelihood[:, t, None]
+        total = belief.sum(axis=2)  # (n, K): p(x_t | past, k) / exp(peak)
         scores[:, t] = np.log(total)
         belief /= total[:, :, None]
     return scores.cumsum(axis=1)

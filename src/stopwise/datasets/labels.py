@@ -1,4 +1,4 @@
-"""Class labels for synthetic worlds: balanced and shuffled."""
+"""Class labels of the synthetic worlds: balanced and shuffled."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Nosaic MNIST: still images shown through noise, a few pixels a frame.
+"""Nosaic MNIST: short videos that reveal a few random pixels of a still image in each frame.
 
-A frame is white (255) but for some pixels, drawn at random, that show the image. "growing", NMNIST-H, adds
-`per_frame` pixels to those of the frame before; "fresh", NMNIST-100f, draws `per_frame` positions, with
-replacement, for each frame alone. So evidence grows as in a scene behind mist that clears, and a single image
-data set becomes a set of short videos.
+A frame is white (255) except at random positions, which show the image. "growing" (NMNIST-H) reveals
+`per_frame` further pixels in each frame; "fresh" (NMNIST-100f) draws `per_frame` positions with replacement
+for each frame independently. The evidence for the class therefore grows over time.
 
-The recipe is that of Miyagawa and Ebihara, The power of log-sum-exp, ICML 2021; the pixels drawn are our own.
+The method is that of Miyagawa and Ebihara, The power of log-sum-exp, ICML 2021, with other random positions.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.datasets.rows import row_indices
-from stopwise.validation import check_choice, check_integer
+from stopwise.datasets.lazy import LazySeries
+from stopwise.validation import check_choice, check_integer, check_labels
 
 KINDS = ("growing", "fresh")
 HIDDEN = 255
 
 
-class NosaicSeries:
-    """Images shown through noise, (n, T, H, W) uint8, made on the fly.
+class NosaicSeries(LazySeries):
+    """Videos that reveal still images, (n, T, H, W) uint8, generated when they are read.
 
-    The frames of image i depend on the image, the arguments and on i alone: neither the order of access nor
-    the batch it is asked for with changes a pixel. Take another `seed` for a test set.
+    Video i depends on image i, on i and on the arguments only, not on the order of access or on the batch.
+    Use another `seed` for a test set.
 
     Parameters
     ----------
@@ -34,11 +33,11 @@ class NosaicSeries:
     length
         Number of frames T.
     per_frame
-        "growing": how many pixels each frame adds; "fresh": how many positions each frame draws.
+        "growing": number of pixels that each frame adds; "fresh": number of positions drawn per frame.
     kind
         "growing" (NMNIST-H: length=20, per_frame=10) or "fresh" (NMNIST-100f: length=100, per_frame=15).
     seed
-        What the positions are drawn from.
+        Seed of the positions.
 
     Examples
     --------
@@ -53,7 +52,6 @@ class NosaicSeries:
     """
 
     dtype = np.dtype(np.uint8)
-    ndim = 4
 
     def __init__(
         self, images: Any, length: int = 20, per_frame: int = 10, kind: str = "growing", seed: int = 0
@@ -62,19 +60,20 @@ class NosaicSeries:
         if self.images.ndim != 3 or 0 in self.images.shape or self.images.dtype != np.uint8:
             raise ValueError(
                 "`images` must be uint8 of shape (n, H, W), none of them 0; got "
-                f"{self.images.dtype} of shape {self.images.shape}. Reshape, or scale to 0..255 and round."
+                f"{self.images.dtype} of shape {self.images.shape}. Reshape them, or scale them to 0..255 "
+                "and round."
             )
         self.length = check_integer("length", length, 1)
         self.per_frame = check_integer("per_frame", per_frame, 1)
         self.kind = check_choice("kind", kind, KINDS)
         self.seed = check_integer("seed", seed, 0)
+        super().__init__(self.seed)
         pixels = self.images[0].size
         if self.kind == "growing" and self.length * self.per_frame > pixels:
             raise ValueError(
                 f"`length` · `per_frame` must be at most {pixels}, the pixels of an image; got "
                 f"{self.length} · {self.per_frame} = {self.length * self.per_frame}. Lower one of them."
             )
-        self._key = np.random.SeedSequence(self.seed).generate_state(2, np.uint64)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -82,53 +81,34 @@ class NosaicSeries:
         n, height, width = self.images.shape
         return n, self.length, height, width
 
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, key: Any) -> np.ndarray:
-        wanted = row_indices("NosaicSeries", key, len(self))
-        rows = wanted.reshape(-1)
-        images = np.asarray(self.images[rows]).reshape(len(rows), self.images[0].size)  # (m, P)
-        out = np.empty((len(rows), self.length, images.shape[1]), np.uint8)  # (m, T, P)
-        show = self._show_growing if self.kind == "growing" else self._show_fresh
-        for frames, image, words in zip(out, images, self._random_words(rows)):
-            show(frames, image, words)
-        series = out.reshape(len(rows), *self.shape[1:])
-        return series if wanted.ndim else series[0]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if copy is False:
-            raise ValueError("NosaicSeries holds no frames: an array of it is always a copy.")
-        return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
-
     def __repr__(self) -> str:
         n, steps, height, width = self.shape
         return (
             f"NosaicSeries({n} images of {height} x {width}, {steps} frames, {self.kind}, seed={self.seed})"
         )
 
-    def _random_words(self, rows: np.ndarray) -> Any:
-        """Yield the random 64-bit words of each row."""
-        count = self.images[0].size if self.kind == "growing" else self.length * self.per_frame
-        # The fourth word of the counter names the image, the first counts within it: streams never meet.
-        bits = np.random.Philox(key=self._key)
-        state: Any = bits.state
-        for i in rows:
-            state["state"]["counter"][3] = i
-            bits.state = state
-            yield bits.random_raw(count)
+    def _generate(self, rows: np.ndarray) -> np.ndarray:
+        pixels = self.images[0].size
+        images = np.asarray(self.images[rows]).reshape(len(rows), pixels)  # (m, P)
+        out = np.empty((len(rows), self.length, pixels), np.uint8)  # (m, T, P)
+        growing = self.kind == "growing"
+        reveal = self._reveal_growing if growing else self._reveal_fresh
+        words = self._random_words(rows, pixels if growing else self.length * self.per_frame)
+        for frames, image, own in zip(out, images, words):
+            reveal(frames, image, own)
+        return out.reshape(len(rows), *self.shape[1:])
 
-    def _show_growing(self, frames: np.ndarray, image: np.ndarray, words: np.ndarray) -> None:
-        """Fill frames (T, P): the order of the words is the order in which pixels appear."""
+    def _reveal_growing(self, frames: np.ndarray, image: np.ndarray, words: np.ndarray) -> None:
+        """Fill frames (T, P): pixels appear in the order of the sorted words (P,)."""
         shown = np.argsort(words)[: self.length * self.per_frame]  # (T · per_frame,)
-        since = np.full(len(image), self.length)  # (P,) the frame from which a pixel is shown
-        since[shown] = np.arange(len(shown)) // self.per_frame
+        first = np.full(len(image), self.length)  # (P,) the first frame that shows a pixel
+        first[shown] = np.arange(len(shown)) // self.per_frame
         np.copyto(frames, HIDDEN)
-        np.copyto(frames, image, where=since <= np.arange(self.length)[:, None])
+        np.copyto(frames, image, where=first <= np.arange(self.length)[:, None])
 
-    def _show_fresh(self, frames: np.ndarray, image: np.ndarray, words: np.ndarray) -> None:
-        """Fill frames (T, P), each from positions of its own."""
-        # P is tiny beside 2^64: the remainder is uniform to 13 digits and more.
+    def _reveal_fresh(self, frames: np.ndarray, image: np.ndarray, words: np.ndarray) -> None:
+        """Fill frames (T, P), each at its own positions from words (T · per_frame,)."""
+        # P is so small compared with 2^64 that the remainder is uniform to at least 13 digits.
         shown = (words % len(image)).astype(np.intp).reshape(self.length, self.per_frame)
         np.copyto(frames, HIDDEN)
         np.put_along_axis(frames, shown, image[shown], axis=1)
@@ -143,14 +123,14 @@ def nosaic_mnist(
     kind: str = "growing",
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return images shown through noise as arrays: frames and labels.
+    """Return videos that reveal still images, and their labels.
 
-    All frames of MNIST's 60 000 images are 940 MB: to make them as they are read, take `NosaicSeries`.
+    The frames of MNIST's 60 000 images take 940 MB; `NosaicSeries` generates them when they are read.
 
     Parameters
     ----------
     images, length, per_frame, kind, seed
-        As in `NosaicSeries`, whose frames these are, pixel for pixel.
+        As in `NosaicSeries`, which gives the same frames.
     labels
         (n,) one per image.
 
@@ -169,7 +149,5 @@ def nosaic_mnist(
     ((3, 20, 28, 28), [200, 200, 200])
     """
     series = NosaicSeries(images, length, per_frame, kind, seed)
-    y = np.asarray(labels)
-    if y.shape != (len(series),):
-        raise ValueError(f"`labels` must have shape ({len(series)},), one per image; got shape {y.shape}.")
+    y = check_labels(labels, len(series), name="labels", item="image")
     return series[:], y

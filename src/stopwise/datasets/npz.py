@@ -1,6 +1,6 @@
-"""Reading arrays from .npz and .npy files that may be damaged, foreign or hostile.
+"""Reading arrays from .npz and .npy files that may be damaged, of another format, or malicious.
 
-Nothing is ever unpickled, so that a data file cannot run code.
+Files are never unpickled, so a data file cannot run code.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 
 def read_npz(path: Path, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, np.ndarray]:
-    """Return the arrays of `path` under the required keys, and those of the optional ones that are there."""
+    """Return the arrays of `path` under the required keys and under the optional keys that are present."""
     required = list(required)
     check_exists(path)
-    # numpy would leave a damaged file open.
+    # Opened here, because numpy does not close a damaged file.
     with path.open("rb") as file:
         archive = _attempt(path, lambda: np.load(file, allow_pickle=False))
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError(f"{path} is not an .npz archive but a single array. Rename it to end in _X.npy.")
+            raise ValueError(f"{path} is a single array, not an .npz archive. Rename it to end in _X.npy.")
         for key in required:
             if key not in archive.files:
                 raise ValueError(_missing_key(path, key, archive.files))
@@ -38,12 +38,12 @@ def read_npy(path: Path) -> np.ndarray:
     check_exists(path)
     array = _attempt(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
     if not isinstance(array, np.ndarray):
-        raise ValueError(f"{path} is not a single array but an .npz archive. Rename it to end in .npz.")
+        raise ValueError(f"{path} is an .npz archive, not a single array. Rename it to end in .npz.")
     return array
 
 
 def check_exists(path: Path) -> None:
-    """Raise FileNotFoundError, guessing what was meant, unless `path` is a file."""
+    """Raise FileNotFoundError unless `path` is a file; the message suggests similar names."""
     if path.is_file():
         return
     if path.is_dir():
@@ -57,30 +57,30 @@ def check_exists(path: Path) -> None:
 
 
 def _attempt(path: Path, action: Callable[[], Any], where: str = "") -> Any:
-    """Return what `action` returns; turn every way of failing on a bad file into one clear error."""
+    """Call `action` and turn any failure to read `path` into one clear error."""
     try:
         return action()
     except (PermissionError, MemoryError):
         raise
-    except Exception as error:  # damaged bytes make zipfile, zlib, tokenize and numpy fail in many ways
-        # numpy's own advice, to allow pickle, would let the file run code.
+    except Exception as error:  # a damaged file makes zipfile, zlib, tokenize and numpy fail in many ways
+        # Not numpy's own message: it suggests allowing pickle, which would let the file run code.
         if any(words in str(error) for words in ("Object arrays", "Python objects")):
             raise ValueError(
-                f"{path} holds Python objects{where}, which are not read, as they could run code. Save plain "
-                "arrays of numbers or strings; for series of unequal length pad them and add `lengths`."
+                f"{path} holds Python objects{where}. They are not read, because they could run code. Save "
+                "arrays of numbers or strings; pad series of unequal length and add `lengths`."
             ) from None
         raise ValueError(
-            f"{path} cannot be read{where}: it is damaged, cut short or of another format "
+            f"{path} cannot be read{where}: it is damaged, truncated or in another format "
             f"({type(error).__name__}). Copy or write it again."
         ) from error
 
 
 def _missing_key(path: Path, key: str, present: list[str]) -> str:
-    """Return the message for an archive without `key`."""
-    cure = f"Save the array as {key}=..."
+    """Return the error message for an archive without `key`."""
+    remedy = f"Save the array as {key}=..."
     near = difflib.get_close_matches(key.lower(), [name.lower() for name in present], n=1)
     if f"{key}_train" in present:
-        cure = "It is a train and test split: read it with datasets.load(name)."
+        remedy = "It is a train and test split: read it with datasets.load(name)."
     elif near:
-        cure = f"Rename the array {next(name for name in present if name.lower() == near[0])!r} to {key!r}."
-    return f"{path} has no array {key!r}; it holds {', '.join(map(repr, present)) or 'nothing'}. {cure}"
+        remedy = f"Rename the array {next(name for name in present if name.lower() == near[0])!r} to {key!r}."
+    return f"{path} has no array {key!r}; it holds {', '.join(map(repr, present)) or 'nothing'}. {remedy}"

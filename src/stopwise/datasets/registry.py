@@ -1,4 +1,4 @@
-"""Real data sets with a train and test split, found in the folder that $STOPWISE_DATA names."""
+"""Real datasets with a train and test split, in the folder given by $STOPWISE_DATA."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from pathlib import Path
 import numpy as np
 
 from stopwise.data.holdout import hold_out
-from stopwise.datasets.catalogue import CATALOGUE, how_to_get
+from stopwise.datasets.catalog import CATALOG, how_to_get
 from stopwise.datasets.npz import read_npz
 from stopwise.validation import check_class_indices, check_lengths
 
-VARIABLE = "STOPWISE_DATA"
+DATA_VARIABLE = "STOPWISE_DATA"
 _GROUP_KEYS = ("subject_train", "group_train", "speaker_train")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
-    """A data set with its train and test part.
+    """A dataset with its training and test part.
 
     Parameters
     ----------
     X_train, X_test
-        (n, T, ...) series as stored, padded at their ends where lengths vary.
+        (n, T, ...) series as stored, padded at the end if lengths vary.
     y_train, y_test
         (n,) class indices.
     class_names
         The K names of the classes.
     lengths_train, lengths_test
-        (n,) numbers of steps, or None where every series is full.
+        (n,) numbers of steps, or None if all series have T steps.
     groups_train
-        (n,) who or which recording a training series comes from, or None: a validation part must be cut by
-        it, as `validation` does, or it leaks.
+        (n,) the subject or recording that each training series comes from, or None. A validation part must
+        be split off by group, as `validation` does; otherwise information leaks into it.
 
     Examples
     --------
@@ -53,10 +53,10 @@ class Split:
     groups_train: np.ndarray | None
 
     def validation(self, fraction: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of the training part to train on and those to hold out.
+        """Return the rows of the training part to train on, and the rows to hold out.
 
-        Cut by group where the set names groups, else the same share of every class; every class stays in
-        what is left to train on. See `hold_out`.
+        The split is by group if the dataset has groups, else stratified by class. Every class remains in
+        the rows to train on. See `hold_out`.
 
         Examples
         --------
@@ -77,21 +77,21 @@ class Split:
 
 
 def load(name: str) -> Split:
-    """Load the data set `name` from the folder that the environment variable STOPWISE_DATA names.
+    """Load the dataset `name` from the folder given by the environment variable STOPWISE_DATA.
 
     Parameters
     ----------
     name
-        The file is ``$STOPWISE_DATA/<name>.npz`` with the arrays X_train, y_train, X_test, y_test and, where
-        they apply, len_train, len_test, class_names, and subject_train, group_train or speaker_train.
+        The file is ``$STOPWISE_DATA/<name>.npz`` with the arrays X_train, y_train, X_test, y_test and,
+        optionally, len_train, len_test, class_names, and subject_train, group_train or speaker_train.
 
     Raises
     ------
     FileNotFoundError
-        When the variable is not set, or there is no such folder or set; the message lists the sets there are
-        and, for a set that is known (`CATALOGUE`), says how to come by it.
+        If the variable is not set, or the folder or the file does not exist. The message lists the datasets
+        in the folder and, for a name in `CATALOG`, says how to obtain the dataset.
     ValueError
-        When the file is damaged or its arrays do not fit together.
+        If the file is damaged or its arrays are inconsistent.
 
     Examples
     --------
@@ -114,57 +114,59 @@ def load(name: str) -> Split:
 
 
 def _find(name: str) -> Path:
-    """Return the file of the set `name`."""
+    """Return the path of the dataset `name`."""
     if not isinstance(name, str) or not name or Path(name).name != name:
-        raise ValueError(f"`name` must be the bare name of a data set, such as 'uci_hapt'; got {name!r}.")
-    name = name.removesuffix(".npz")
-    place = os.environ.get(VARIABLE)
-    if not place:
-        raise FileNotFoundError(
-            f"cannot look for {name}.npz: the environment variable {VARIABLE} is not set. "
-            f"Set it to the folder that holds the data sets. {how_to_get(name)}".rstrip()
+        raise ValueError(
+            f"`name` must be the name of a dataset without a folder, such as 'uci_hapt'; got {name!r}."
         )
-    folder = Path(place)
+    name = name.removesuffix(".npz")
+    value = os.environ.get(DATA_VARIABLE)
+    if not value:
+        raise FileNotFoundError(
+            f"cannot find {name}.npz: the environment variable {DATA_VARIABLE} is not set. "
+            f"Set it to the folder of the datasets. {how_to_get(name)}".rstrip()
+        )
+    folder = Path(value)
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"cannot look for {name}.npz: {VARIABLE} is {place!r}, which is not a folder. "
+            f"cannot find {name}.npz: {DATA_VARIABLE} is {value!r}, which is not a folder. "
             "Correct the variable."
         )
     path = folder / f"{name}.npz"
     if not path.is_file():
         present = sorted(file.stem for file in folder.glob("*.npz"))
-        near = [] if name in CATALOGUE else difflib.get_close_matches(name, {*present, *CATALOGUE}, n=3)
+        near = [] if name in CATALOG else difflib.get_close_matches(name, {*present, *CATALOG}, n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise FileNotFoundError(
-            f"there is no {name}.npz in {folder} (the folder {VARIABLE} names); "
-            f"it holds: {', '.join(present) or 'no data sets'}.{hint} {how_to_get(name)}".rstrip()
+            f"there is no {name}.npz in {folder} (the folder given by {DATA_VARIABLE}); "
+            f"it holds: {', '.join(present) or 'no datasets'}.{hint} {how_to_get(name)}".rstrip()
         )
     return path
 
 
 def _split(arrays: dict[str, np.ndarray]) -> Split:
-    """Check that the arrays fit together."""
+    """Return the arrays as a `Split` after checking that they are consistent."""
     names = arrays.get("class_names")
     classes = int(arrays["y_train"].max(initial=0)) + 1 if names is None else len(names)
     X_train, y_train, lengths_train = _part(arrays, "train", classes)
     X_test, y_test, lengths_test = _part(arrays, "test", classes)
     if X_train.shape[2:] != X_test.shape[2:]:
         raise ValueError(
-            f"train and test differ in features: X has shapes {X_train.shape} and {X_test.shape}."
+            f"training and test series differ in channels: X has shapes {X_train.shape} and {X_test.shape}."
         )
     groups = next((arrays[key] for key in _GROUP_KEYS if key in arrays), None)
     if groups is not None and groups.shape != y_train.shape:
-        raise ValueError(f"the groups must be one per training series; got shape {groups.shape}.")
+        raise ValueError(f"there must be one group per training series; got shape {groups.shape}.")
     class_names = tuple(map(str, range(classes) if names is None else names))
     return Split(X_train, y_train, X_test, y_test, class_names, lengths_train, lengths_test, groups)
 
 
 def _part(
-    arrays: dict[str, np.ndarray], side: str, classes: int
+    arrays: dict[str, np.ndarray], part: str, classes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return series, labels and lengths of one side of the split."""
-    X, lengths = arrays[f"X_{side}"], arrays.get(f"len_{side}")
+    """Return the series, labels and lengths of one part of the split."""
+    X, lengths = arrays[f"X_{part}"], arrays.get(f"len_{part}")
     if X.ndim < 2 or 0 in X.shape:
-        raise ValueError(f"`X_{side}` must have shape (n, T, ...), none of them 0; got shape {X.shape}.")
-    y = check_class_indices(arrays[f"y_{side}"], len(X), classes)
+        raise ValueError(f"`X_{part}` must have shape (n, T, ...), none of them 0; got shape {X.shape}.")
+    y = check_class_indices(arrays[f"y_{part}"], len(X), classes, name=f"y_{part}")
     return X, y, None if lengths is None else check_lengths(lengths, *X.shape[:2])

@@ -1,9 +1,10 @@
 """Series from .ts files, the format of the UCR and UEA archives.
 
-After lines of comment (#) and of metadata (@) up to ``@data``, each line is a series: the channels, separated
-by colons, each a list of numbers separated by commas, and last the label. A missing value is ``?`` or NaN.
+A file begins with comments (#) and metadata (@) up to ``@data``. Each further line is a series: its channels,
+separated by colons, then its label. A channel is a list of numbers separated by commas; a missing value is
+``?`` or NaN.
 
-Read here and not by a library: those that read it fix other versions of much of what stopwise stands on.
+The libraries that read this format pin versions of packages that stopwise needs too, so none of them is used.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ from pathlib import Path
 import numpy as np
 
 from stopwise.datasets.csv_long import labels_from_text
-from stopwise.datasets.labelled import LabelledSeries
+from stopwise.datasets.labeled import LabeledSeries, from_list
 from stopwise.datasets.npz import check_exists
 
-# The archives' own files begin some comments with %.
+# Some files of the archives use % for comments.
 _COMMENTS = ("#", "%")
 
 
 @dataclass
 class _Header:
-    """What the metadata says of the lines that follow; None where it says nothing."""
+    """The metadata; None for what is not specified."""
 
-    labelled: bool = True
+    has_labels: bool = True
     classes: tuple[str, ...] = ()
     univariate: bool | None = None
-    equal: bool | None = None
+    equal_length: bool | None = None
 
 
-def read_ts(path: Path) -> LabelledSeries:
-    """Return the series of a .ts file, (n, T, d) or a list of (T_i, d), in the file's order."""
+def read_ts(path: Path) -> LabeledSeries:
+    """Return the series of a .ts file, (n, T, d) or a list of (T_i, d), in the order of the file."""
     check_exists(path)
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -50,14 +51,12 @@ def read_ts(path: Path) -> LabelledSeries:
         series.append(one)
         labels.append(label)
     if not series:
-        raise ValueError(f"{path} has no series after @data. It is cut short: copy or download it again.")
-    lengths = np.array([len(one) for one in series])
-    X = np.stack(series) if (lengths == lengths[0]).all() else series
-    return LabelledSeries(X, labels_from_text(labels) if header.labelled else None, lengths)
+        raise ValueError(f"{path} has no series after @data. It is truncated: copy or download it again.")
+    return from_list(series, labels_from_text(labels) if header.has_labels else None)
 
 
 def _read_header(path: Path, lines: list[str]) -> tuple[_Header, int]:
-    """Return what the metadata says, and the number of lines up to and with @data."""
+    """Return the metadata, and the number of lines up to and including @data."""
     header = _Header()
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -75,44 +74,44 @@ def _read_header(path: Path, lines: list[str]) -> tuple[_Header, int]:
             return header, number
         if tag == "timestamps" and _flag(where, tag, values):
             raise ValueError(
-                f"{where}: series with time stamps are not read. Write the samples alone, in order of time."
+                f"{where}: series with time stamps are not supported. Write the samples only, sorted by time."
             )
         if tag == "targetlabel" and _flag(where, tag, values):
-            raise ValueError(f"{where}: the targets are numbers to predict, not classes; nothing to decide.")
+            raise ValueError(f"{where}: the targets are numbers (regression); class labels are needed.")
         if tag == "univariate":
             header.univariate = _flag(where, tag, values)
         elif tag == "equallength":
-            header.equal = _flag(where, tag, values)
+            header.equal_length = _flag(where, tag, values)
         elif tag == "classlabel":
-            header.labelled, header.classes = _flag(where, tag, values), tuple(values[1:])
-    raise ValueError(f"{path} has no line @data. It is cut short, or not a .ts file.")
+            header.has_labels, header.classes = _flag(where, tag, values), tuple(values[1:])
+    raise ValueError(f"{path} has no line @data. It is truncated, or not a .ts file.")
 
 
 def _flag(where: str, tag: str, values: list[str]) -> bool:
-    """Return the truth value that stands after a tag."""
+    """Return the boolean that follows a tag."""
     if not values or values[0].lower() not in ("true", "false"):
         raise ValueError(f"{where}: @{tag} must be followed by true or false; got {' '.join(values)!r}.")
     return values[0].lower() == "true"
 
 
 def _read_series(where: str, text: str, header: _Header) -> tuple[np.ndarray, str]:
-    """Return one series (T, d) and its label, "" without labels."""
+    """Return one series (T, d) and its label, "" if there are no labels."""
     channels, label = text.split(":"), ""
-    if header.labelled:
+    if header.has_labels:
         label = channels.pop().strip()
         if not channels:
             raise ValueError(f"{where}: expected channels and, after a colon, the label; got no colon.")
         if not label or (header.classes and label not in header.classes):
             raise ValueError(
-                f"{where}: the label is {label!r:.40}, which is not one of those @classLabel names: "
-                f"{', '.join(header.classes[:20])}. The line is cut short, or the header wrong."
+                f"{where}: the label is {label!r:.40}, which is not among the classes of @classLabel: "
+                f"{', '.join(header.classes[:20])}. The line is truncated, or the header is wrong."
             )
     if header.univariate and len(channels) > 1:
-        raise ValueError(f"{where}: @univariate is true, yet there are {len(channels)} channels.")
+        raise ValueError(f"{where}: @univariate is true, but there are {len(channels)} channels.")
     columns = [_read_channel(f"{where}, channel {c}", channel) for c, channel in enumerate(channels, 1)]
     sizes = [len(column) for column in columns]
     if min(sizes) != max(sizes):
-        raise ValueError(f"{where}: all channels must be of one length; got {sizes}. Fill with ? at the end.")
+        raise ValueError(f"{where}: all channels must have the same length; got {sizes}. Pad with ?.")
     return np.stack(columns, axis=1), label
 
 
@@ -137,14 +136,16 @@ def _is_number(text: str) -> bool:
 
 
 def _check_like_first(where: str, one: np.ndarray, before: list[np.ndarray], header: _Header) -> None:
-    """Refuse a series that differs from the first where it must not."""
+    """Raise an error if a series does not match the first one in channels or, where required, in length."""
     if not before:
         return
     first = before[0]
     if one.shape[1] != first.shape[1]:
-        raise ValueError(f"{where}: expected {first.shape[1]} channel(s), as before; got {one.shape[1]}.")
-    if header.equal and len(one) != len(first):
         raise ValueError(
-            f"{where}: @equalLength is true and series so far have {len(first)} steps; this has {len(one)}. "
-            "The line is cut short, or the header wrong."
+            f"{where}: expected {first.shape[1]} channel(s), as in the first series; got {one.shape[1]}."
+        )
+    if header.equal_length and len(one) != len(first):
+        raise ValueError(
+            f"{where}: @equalLength is true and the first series has {len(first)} steps; this one has "
+            f"{len(one)}. The line is truncated, or the header is wrong."
         )

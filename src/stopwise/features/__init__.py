@@ -1,9 +1,9 @@
-"""From videos to series of features: what a video becomes before it is a series to decide on.
+"""Feature extraction: from videos to series of features for `EarlyClassifier`.
 
-`fit_encoder` trains a small network on single frames and `encode` turns frames (n, T, H, W) into series of
-features (n, T, d), which are what `EarlyClassifier` takes. For videos in files, `find_clips` finds those of a
-data set and the official part of each, `build_backbone` gives a network from pictures to features, and
-`extract` writes the series.
+For frames in memory, `fit_encoder` trains a small network on single frames, and `encode` turns frames
+(n, T, H, W) into series of features (n, T, d). For video files, `find_clips` lists the videos of a dataset
+with their official split, `build_backbone` returns a network from images to features, and `extract` writes
+the series to files.
 """
 
 from stopwise.features.backbones import Backbone, build_backbone

@@ -1,4 +1,4 @@
-"""Networks from pictures to features: by name, with weights from a file, or the user's own."""
+"""Networks from images to features: by name, with weights from a file, or your own."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from stopwise.features.weights import load_weights
 from stopwise.validation import check_choice, check_integer
 
 BACKBONES = ("small", *RESNETS)
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's red, green and blue
+# Of red, green and blue.
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True)
 class Backbone:
-    """A network from pictures to features, and the pictures it expects.
+    """A network from images to features, and the size of its images.
 
     Parameters
     ----------
     net
-        A torch module from pictures (B, 3, size, size) in 0..1 to features (B, d).
+        A torch module from images (B, 3, size, size) in 0..1 to features (B, d).
     name
-        What to call it.
+        A name for reports and error messages.
     size, short_side
         As in `Sampling`.
     trained
-        False: its weights are random, and its features with them.
+        False if the weights are random.
 
     Examples
     --------
-    A network of one's own:
+    Your own network:
 
     >>> own = Backbone(nn.Sequential(nn.AvgPool2d(16), nn.Flatten()), "means", size=32)
     >>> own.net(torch.zeros(2, 3, 32, 32)).shape
@@ -48,12 +49,12 @@ class Backbone:
     trained: bool = True
 
 
-class Standardised(nn.Module):
-    """A network behind the standardisation of pictures (B, 3, H, W) in 0..1 that ImageNet's networks expect.
+class Standardized(nn.Module):
+    """A network whose input images are first standardized by the mean and deviation of ImageNet.
 
     Examples
     --------
-    >>> white = Standardised(nn.Identity())(torch.ones(1, 3, 1, 1))
+    >>> white = Standardized(nn.Identity())(torch.ones(1, 3, 1, 1))
     >>> white.flatten()
     tensor([2.2489, 2.4286, 2.6400])
     """
@@ -62,13 +63,13 @@ class Standardised(nn.Module):
         super().__init__()
         self.net = net
         self.mean: Tensor
-        self.deviation: Tensor
-        self.register_buffer("mean", torch.tensor(MEAN).reshape(3, 1, 1), persistent=False)
-        self.register_buffer("deviation", torch.tensor(DEVIATION).reshape(3, 1, 1), persistent=False)
+        self.std: Tensor
+        self.register_buffer("mean", torch.tensor(IMAGENET_MEAN).reshape(3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(IMAGENET_STD).reshape(3, 1, 1), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map pictures (B, 3, H, W) in 0..1 to what the network makes of them."""
-        return self.net((x - self.mean) / self.deviation)
+        """Return the output of the network for images (B, 3, H, W) in 0..1."""
+        return self.net((x - self.mean) / self.std)
 
 
 def build_backbone(
@@ -84,17 +85,17 @@ def build_backbone(
     Parameters
     ----------
     name
-        "small": a small network, to be trained on one's own frames; or "resnet18", "resnet34", "resnet50",
+        "small": a small network, to be trained on your own frames; or "resnet18", "resnet34", "resnet50",
         "resnet101", "resnet152".
     weights
         A local file. For a ResNet: .safetensors or a torch state_dict, with torchvision's names; for "small":
-        what `save_encoder` wrote. None: random weights.
+        a file saved by `save_encoder`. None: random weights.
     size
-        Side of the pictures; None: 64 for "small", 224 for a ResNet.
+        Side length of the images; None: 64 for "small", 224 for a ResNet.
     dim
         Number of features of "small".
     seed
-        What random weights are drawn from.
+        Seed of random weights.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def build_backbone(
     if weights is not None:
         load_weights(net, weights)
     return Backbone(
-        Standardised(ResNetFeatures(net)).eval(),
+        Standardized(ResNetFeatures(net)).eval(),
         name,
         224 if size is None else check_integer("size", size, 32),
         trained=weights is not None,
@@ -125,8 +126,8 @@ def _small(weights: str | Path | None, size: int | None, dim: int) -> Backbone:
     net = load_encoder(weights)
     if net.channels != 3 or net.height != net.width or size not in (None, net.height):
         raise ValueError(
-            f"{weights} was made for frames of {net.channels} channels and {net.height}×{net.width} pixels; "
-            f"here they have 3 channels and {size or 'as many'}×{size or 'many'} pixels. "
-            "Leave `size` out, or train another encoder."
+            f"{weights} is for frames of {net.channels} channels and {net.height}×{net.width} pixels; here "
+            f"images have 3 channels and are square{'' if size is None else f', {size}×{size} pixels'}. "
+            "Omit `size`, or train another encoder."
         )
     return Backbone(net, "small", net.height, net.height)

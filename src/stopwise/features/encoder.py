@@ -1,4 +1,4 @@
-"""A small network from frames to features, and its file."""
+"""A small network from frames to features, and its file format."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from stopwise.validation import check_integer, check_real
 
 KIND = "stopwise-frame-encoder"
 SETTINGS = ("channels", "height", "width", "dim", "hidden")
-# Strided convolutions go on until the grid is this small; what is where in it then still counts.
+# Strided convolutions are added until the grid is this small; the dense layers still see its positions.
 GRID = 4
 WIDTHS = (16, 32, 64, 64, 96, 96, 128, 128)
 
 
 class SmallCNN(nn.Module):
-    """Frames (B, C, H, W) to features (B, dim).
+    """A small convolutional network from frames (B, C, H, W) to features (B, dim).
 
-    Convolutions of stride 2 down to a grid of 4 x 4 or less, then two dense layers over the whole grid: where
-    something is seen tells as much as what, and an average over the frame would drown the few pixels of a
-    frame that is mostly hidden.
+    Convolutions of stride 2 reduce a frame to a grid of at most 4 x 4, and two dense layers follow. There is
+    no average over the grid: positions matter, and of a frame with few visible pixels it would keep little.
 
     Parameters
     ----------
@@ -33,9 +32,9 @@ class SmallCNN(nn.Module):
     dim
         Number of features.
     hidden
-        The value of pixels that are not shown, such as 1.0 for white in `datasets.NosaicSeries` (uint8 is
-        read as 0..1); None: every pixel is shown. A hidden pixel counts as 0, and a channel of its own tells
-        which are hidden: a value close to that of hidden pixels is then not mistaken for it.
+        The value of hidden pixels, such as 1.0 for white in `datasets.NosaicSeries` (uint8 is scaled to
+        0..1); None: no pixel is hidden. Hidden pixels are set to 0, and an additional channel marks the
+        visible ones, so that values close to `hidden` are not confused with it.
 
     Examples
     --------
@@ -54,7 +53,7 @@ class SmallCNN(nn.Module):
         self.dim = check_integer("dim", dim, 1)
         self.hidden = None if hidden is None else check_real("hidden", hidden)
         rows, columns, wide = self.height, self.width, self.channels + (hidden is not None)
-        # Standardises the channels; no weights of its own.
+        # Standardizes the channels; has no weights.
         layers: list[nn.Module] = [nn.BatchNorm2d(wide, affine=False)]
         for number, out in enumerate(WIDTHS):
             if max(rows, columns) <= GRID:
@@ -67,7 +66,7 @@ class SmallCNN(nn.Module):
             ]
             rows, columns, wide = (rows + 1) // 2, (columns + 1) // 2, out
         self.grid = nn.Sequential(*layers)
-        # Past the last width the grid of a huge frame is averaged down.
+        # If the grid of a huge frame is still larger after the last width, it is averaged.
         self.pool = nn.AdaptiveAvgPool2d(GRID) if max(rows, columns) > GRID else nn.Identity()
         cells = GRID**2 if max(rows, columns) > GRID else rows * columns
         self.dense = nn.Sequential(
@@ -78,17 +77,17 @@ class SmallCNN(nn.Module):
         """Return the features (B, dim) of frames (B, C, H, W)."""
         if x.ndim != 4 or tuple(x.shape[1:]) != (self.channels, self.height, self.width):
             raise ValueError(
-                f"`x` must have shape (B, {self.channels}, {self.height}, {self.width}), as this encoder was "
-                f"made for; got shape {tuple(x.shape)}."
+                f"`x` must have shape (B, {self.channels}, {self.height}, {self.width}), the frames of this "
+                f"encoder; got shape {tuple(x.shape)}."
             )
         if self.hidden is not None:
-            shown = (x != self.hidden).any(dim=1, keepdim=True)  # (B, 1, H, W)
-            x = torch.cat([x * shown, shown.to(x.dtype)], dim=1)
+            visible = (x != self.hidden).any(dim=1, keepdim=True)  # (B, 1, H, W)
+            x = torch.cat([x * visible, visible.to(x.dtype)], dim=1)
         return self.dense(self.pool(self.grid(x)))
 
 
 def save_encoder(path: str | os.PathLike[str], encoder: SmallCNN) -> None:
-    """Write an encoder to one file: weights and a readable description, in safetensors.
+    """Save an encoder to a safetensors file, with its weights and its settings.
 
     Examples
     --------
@@ -100,33 +99,33 @@ def save_encoder(path: str | os.PathLike[str], encoder: SmallCNN) -> None:
     """
     if not isinstance(encoder, SmallCNN):
         raise TypeError(
-            f"`encoder` must be a SmallCNN; got {type(encoder).__name__}. Save the weights of a network of "
-            "your own with safetensors.torch.save_model."
+            f"`encoder` must be a SmallCNN; got {type(encoder).__name__}. Save the weights of your own "
+            "network with safetensors.torch.save_model."
         )
     settings = {name: getattr(encoder, name) for name in SETTINGS}
     storage.write(Path(path), encoder.state_dict(), {"kind": KIND, "version": 1, **settings})
 
 
 def load_encoder(path: str | os.PathLike[str]) -> SmallCNN:
-    """Read an encoder that `save_encoder` wrote; nothing in the file can run code.
+    """Load an encoder that `save_encoder` saved; the file cannot run code.
 
     Raises
     ------
     FileNotFoundError
-        When there is no such file.
+        If the file does not exist.
     TensorFileError
-        When the file is damaged or holds something else.
+        If the file is damaged or holds something else.
     """
     path = Path(path)
     tensors, about = storage.read(path)
     if about.get("kind") != KIND or about.get("version") != 1:
         raise TensorFileError(
-            f"{path} holds no frame encoder of a version this stopwise reads (its kind is "
-            f"{about.get('kind')!r}, version {about.get('version')!r})."
+            f"{path} holds no frame encoder of a version that this stopwise supports (its kind is "
+            f"{about.get('kind')!r}, version {about.get('version')!r}). Save the encoder again."
         )
     try:
         encoder = SmallCNN(**{name: about[name] for name in SETTINGS})
         encoder.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise TensorFileError(f"{path} does not describe a frame encoder: {error}") from error
+        raise TensorFileError(f"{path} does not describe a valid frame encoder: {error}") from error
     return encoder.eval()

@@ -1,4 +1,4 @@
-"""From frames to series of features."""
+"""Encoding frames as series of features."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from stopwise.atomic import written_aside
-from stopwise.features.fitting import device_of, width_of
+from stopwise.atomic import atomic_write
+from stopwise.features.fitting import device_of, output_dim
 from stopwise.features.frames import Frames
 from stopwise.progress import Reporter
 from stopwise.validation import check_integer
@@ -26,20 +26,19 @@ def encode(
     out: str | os.PathLike[str] | None = None,
     progress: bool | str = "auto",
 ) -> np.ndarray:
-    """Return the features of every frame, (n, T, d) float32, zero past a series' end.
+    """Return the features of every frame, (n, T, d) float32, zero after the end of a series.
 
     Parameters
     ----------
     encoder
-        What `fit_encoder` returned, or any torch module from (B, C, H, W) to (B, d); it runs on the device
-        it is on.
+        What `fit_encoder` returned, or any torch module from (B, C, H, W) to (B, d); its device is used.
     frames, lengths
         As for `fit_encoder`.
     batch_size
-        How many frames go through the encoder at once.
+        Number of frames per batch.
     out
-        A ``.npy`` file to write to, for features larger than memory. It appears when it is whole; what is
-        returned is a memory map of it.
+        A ``.npy`` file to write to, for features larger than memory. It is written atomically, and a memory
+        map of it is returned.
     progress
         True: a bar on a terminal, lines elsewhere; False: nothing; "auto": a bar on a terminal only.
 
@@ -54,7 +53,7 @@ def encode(
     was_training = encoder.training
     encoder.eval()
     try:
-        shape = (len(videos), videos.steps, width_of(encoder, videos))
+        shape = (len(videos), videos.steps, output_dim(encoder, videos))
         if out is None:
             features = np.zeros(shape, np.float32)
             _fill(features, encoder, videos, batch_size, progress)
@@ -62,8 +61,8 @@ def encode(
         path = Path(out)
         if path.suffix != ".npy":
             raise ValueError(f"`out` must be the name of a .npy file; got {str(out)!r}.")
-        with written_aside(path) as [aside]:
-            mapped = np.lib.format.open_memmap(aside, "w+", np.float32, shape)
+        with atomic_write(path) as [temporary]:
+            mapped = np.lib.format.open_memmap(temporary, "w+", np.float32, shape)
             _fill(mapped, encoder, videos, batch_size, progress)
             mapped.flush()
         return np.load(path, mmap_mode="r", allow_pickle=False)
@@ -75,9 +74,9 @@ def encode(
 def _fill(
     features: np.ndarray, encoder: nn.Module, videos: Frames, batch_size: int, show: bool | str
 ) -> None:
-    """Write the features of all frames inside their series into an array of zeros (n, T, d)."""
+    """Write the features of all frames, without padding, into an array of zeros (n, T, d)."""
     device = device_of(encoder)
-    # Whole series together, as series made as they are read are read whole.
+    # Whole series at once, because generated series can only be read as a whole.
     block = max(1, batch_size // videos.steps)
     with Reporter("encoding frames", len(videos), show) as reporter:
         for start in range(0, len(videos), block):

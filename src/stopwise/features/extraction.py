@@ -1,4 +1,4 @@
-"""From videos to series of features on disk."""
+"""Extraction of features from video files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 import torch
 
 from stopwise.features.backbones import Backbone
+from stopwise.features.clip_cache import ClipCache
 from stopwise.features.encoding import encode
 from stopwise.features.fitting import device_of, fit_encoder
 from stopwise.features.layouts import Clip, Layout
-from stopwise.features.output import Output, read_fitted, write_fitted
-from stopwise.features.shelf import Shelf
+from stopwise.features.output import OutputFolder, read_fitted, write_fitted
 from stopwise.features.splits import TRAIN
 from stopwise.features.video import Footage, Sampling, VideoError, read_frames
 from stopwise.features.weights import fingerprint
@@ -39,32 +39,32 @@ def extract(
     device: str = "cpu",
     progress: bool | str = "auto",
 ) -> dict[str, Any]:
-    """Turn videos into series of features that `datasets.read(out / "train")` and `stopwise train` take.
+    """Extract series of features from videos, for `datasets.read(out / "train")` and `stopwise train`.
 
-    A run that is killed goes on where it stopped when it is called again with the same arguments, and ends
-    with the same features. A video that cannot be decoded is left out and told of.
+    A run that was killed resumes when `extract` is called again with the same arguments, and gives the same
+    features. Videos that cannot be decoded are skipped and listed in the report.
 
     Parameters
     ----------
     layout
-        The videos, from `find_clips`.
+        The videos, as returned by `find_clips`.
     backbone
-        What makes features of pictures, from `build_backbone` or one's own; it is moved to `device`.
+        The network from images to features, from `build_backbone` or your own; it is moved to `device`.
     out
-        A folder for train_X.npy, train_y.npy (the names of the classes), train_lengths.npy where lengths
-        differ, train_names.npy and train_groups.npy; the same for test; and features.json, the report.
-        Series stand in order of class and name. What is needed on the way is kept in its folder `work`, as
-        large as the result (with `fit`: as twice the frames), and cleared away in the end. One run at a time
-        may write to a folder.
+        The folder to write to: train_X.npy, train_y.npy (class names), train_lengths.npy if the lengths
+        differ, train_names.npy and train_groups.npy; the same for test; and the report features.json. The
+        series are sorted by class and name. Intermediate files are kept in the subfolder `work` until the
+        end; they take as much space as the result, or twice that of the frames with `fit`. Only one run at a
+        time may write to a folder.
     frames, stride
-        Which frames, as in `Sampling`.
+        Which frames to take, as in `Sampling`.
     fit
-        Not None: the backbone is first trained on the single frames of the training videos, with these
-        arguments of `fit_encoder`, and kept as encoder.safetensors.
+        If not None, the backbone is first trained on single frames of the training videos, with these
+        arguments of `fit_encoder`, and saved as encoder.safetensors.
     batch_size
-        How many frames go through the backbone at once; those of one video at most.
+        Number of frames per batch; a batch never mixes videos.
     workers
-        How many videos are decoded at once, beside the backbone's own work.
+        Number of videos decoded in parallel.
     device
         A torch device.
     progress
@@ -73,11 +73,11 @@ def extract(
     Returns
     -------
     report
-        What features.json holds: settings, classes, parts, skipped and damaged videos, missing ones, notes.
+        The content of features.json: settings, classes, parts, skipped, damaged and missing videos, notes.
 
     Examples
     --------
-    Two videos of noise, and a file that is none:
+    Two videos of noise, and a file that is not a video:
 
     >>> import av, tempfile
     >>> from stopwise.features import build_backbone, find_clips
@@ -87,8 +87,8 @@ def extract(
     ...     with av.open(str(folder / name), "w") as video:
     ...         stream = video.add_stream("mpeg4", rate=10)
     ...         stream.width = stream.height = 32
-    ...         for picture in rng.integers(0, 256, (6, 32, 32, 3), dtype=np.uint8):
-    ...             video.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+    ...         for image in rng.integers(0, 256, (6, 32, 32, 3), dtype=np.uint8):
+    ...             video.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
     ...         video.mux(stream.encode())
     >>> _ = (folder / "walk" / "c.mp4").write_text("not a video")
     >>> report = extract(find_clips(folder, test_fraction=0), build_backbone("small"), folder / "features")
@@ -98,7 +98,7 @@ def extract(
     'walk/c.mp4'
     >>> from stopwise import datasets
     >>> datasets.read(folder / "features" / "train")
-    LabelledSeries(2 series of 6 steps, 2 classes)
+    LabeledSeries(2 series of 6 steps, 2 classes)
     """
     check_integer("batch_size", batch_size, 1)
     check_integer("workers", workers, 1)
@@ -112,62 +112,65 @@ def extract(
         "size": backbone.size,
         "fit": fit,
     }
-    output = Output(Path(out), layout, settings)
+    output = OutputFolder(Path(out), layout, settings)
     if (report := output.finished()) is not None:
         return report
-    _move(backbone, device)
+    _move_to_device(backbone, device)
     output.begin()
     if fit is None:
-        shelf = Shelf(output.work / "features")
-        step: Callable[[np.ndarray], np.ndarray] = partial(_features, backbone, batch_size)
-        _fill(shelf, layout.clips, sampling, step, workers, progress, "features")
-        parts = {
-            part: shelf.gather(clips, output.work / f"{part}_X.npy") for part, clips in output.usable(shelf)
+        cache = ClipCache(output.work / "features")
+        compute: Callable[[np.ndarray], np.ndarray] = partial(_features, backbone, batch_size)
+        _fill(cache, layout.clips, sampling, compute, workers, progress, "features")
+        lengths = {
+            part: cache.write_padded(clips, output.work / f"{part}_X.npy")
+            for part, clips in output.readable(cache)
         }
     else:
-        shelf = Shelf(output.work / "frames")
-        _fill(shelf, layout.clips, sampling, np.asarray, workers, progress, "frames")
-        parts = _fit(shelf, backbone, output, fit, batch_size, progress)
-    return output.finish(shelf, parts)
+        cache = ClipCache(output.work / "frames")
+        _fill(cache, layout.clips, sampling, np.asarray, workers, progress, "frames")
+        lengths = _fit(cache, backbone, output, fit, batch_size, progress)
+    return output.finish(cache, lengths)
 
 
-def _move(backbone: Backbone, device: str) -> None:
-    """Move a backbone to a device that must be there."""
+def _move_to_device(backbone: Backbone, device: str) -> None:
+    """Move a backbone to a device, which must exist."""
     try:
         backbone.net.to(device).eval()
     except (AssertionError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
-            f"`device` must be a torch device of this machine; got {device!r} ({reason})."
+            f"`device` must be a torch device that is available here; got {device!r} ({reason})."
         ) from error
 
 
 def _fill(
-    shelf: Shelf,
+    cache: ClipCache,
     clips: Sequence[Clip],
     sampling: Sampling,
-    step: Callable[[np.ndarray], np.ndarray],
+    compute: Callable[[np.ndarray], np.ndarray],
     workers: int,
     progress: bool | str,
     title: str,
 ) -> None:
-    """Put what `step` makes of each video's frames on the shelf."""
-    left = [clip for clip in clips if not shelf.done(clip)]
+    """Store `compute(frames)` in the cache for each video that is not in it."""
+    remaining = [clip for clip in clips if clip not in cache]
     with Reporter(title, len(clips), progress) as reporter:
-        reporter.skip(len(clips) - len(left))
-        for clip, future in _ahead(left, sampling, workers):
+        reporter.skip(len(clips) - len(remaining))
+        for clip, future in _decode_ahead(remaining, sampling, workers):
             try:
                 footage = future.result()
             except VideoError as error:
-                shelf.refuse(clip, str(error))
+                cache.store_failure(clip, str(error))
                 reporter.advance(f"skipped {clip.name}: {error}")
                 continue
-            shelf.put(clip, step(footage.frames), footage.notes)
+            cache.store(clip, compute(footage.frames), footage.notes)
             reporter.advance(clip.name)
 
 
-def _ahead(clips: Sequence[Clip], sampling: Sampling, workers: int) -> Iterator[tuple[Clip, Future[Footage]]]:
-    """Yield the videos in order while the next ones are being decoded."""
+def _decode_ahead(
+    clips: Sequence[Clip], sampling: Sampling, workers: int
+) -> Iterator[tuple[Clip, Future[Footage]]]:
+    """Yield the videos in order while the next ones are decoded in the background."""
     waiting: deque[tuple[Clip, Future[Footage]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:
@@ -185,7 +188,7 @@ def _ahead(clips: Sequence[Clip], sampling: Sampling, workers: int) -> Iterator[
 def _features(backbone: Backbone, batch_size: int, frames: np.ndarray) -> np.ndarray:
     """Return the features (t, d) of one video's frames (t, S, S, 3).
 
-    Videos are not mixed in a batch: their features do not depend on which were done before a run was killed.
+    A batch never mixes videos, so that the features do not depend on where a killed run was resumed.
     """
     device = device_of(backbone.net)
     parts = []
@@ -194,41 +197,46 @@ def _features(backbone: Backbone, batch_size: int, frames: np.ndarray) -> np.nda
         part = backbone.net(pixels.permute(0, 3, 1, 2).to(torch.float32) / 255)
         if part.ndim != 2 or len(part) != len(pixels):
             raise ValueError(
-                f"`backbone` must map pictures (B, 3, S, S) to features (B, d); {backbone.name} gave shape "
-                f"{tuple(part.shape)} for {len(pixels)} pictures. Flatten or pool what it gives."
+                f"`backbone` must map images (B, 3, S, S) to features (B, d); {backbone.name} returned shape "
+                f"{tuple(part.shape)} for {len(pixels)} images. Flatten or pool its output."
             )
         parts.append(part.to("cpu", torch.float32).numpy())
     features = np.concatenate(parts)
     if not np.isfinite(features).all():
         raise FloatingPointError(
-            f"the backbone {backbone.name} gives NaN or infinity: its weights are damaged or do not fit. "
-            "Fetch them again."
+            f"the backbone {backbone.name} returns NaN or infinity: its weights are damaged or unsuitable. "
+            "Copy or download them again."
         )
     return features
 
 
 def _fit(
-    shelf: Shelf,
+    cache: ClipCache,
     backbone: Backbone,
-    output: Output,
-    recipe: dict[str, Any],
+    output: OutputFolder,
+    fit_arguments: dict[str, Any],
     batch_size: int,
     progress: bool | str,
 ) -> dict[str, np.ndarray]:
-    """Train the backbone on single frames, write the features of all, return the lengths (n,) by part."""
-    usable = dict(output.usable(shelf))
+    """Train the backbone on single frames and write all features; return the lengths (n,) by part."""
+    readable = dict(output.readable(cache))
     lengths, frames = {}, {}
-    for part, clips in usable.items():
+    for part, clips in readable.items():
         path = output.work / f"{part}_frames.npy"
-        lengths[part] = shelf.gather(clips, path)
+        lengths[part] = cache.write_padded(clips, path)
         frames[part] = np.load(path, mmap_mode="r", allow_pickle=False)  # (n, T, S, S, 3) uint8
     if not read_fitted(backbone.net, output.work):
-        labels = np.array([clip.label for clip in usable[TRAIN]])
+        labels = np.array([clip.label for clip in readable[TRAIN]])
         fit_encoder(
-            frames[TRAIN], labels, lengths=lengths[TRAIN], encoder=backbone.net, progress=progress, **recipe
+            frames[TRAIN],
+            labels,
+            lengths=lengths[TRAIN],
+            encoder=backbone.net,
+            progress=progress,
+            **fit_arguments,
         )
         write_fitted(backbone.net, output.work)
-    for part in usable:
+    for part in readable:
         encode(
             backbone.net,
             frames[part],

@@ -1,4 +1,4 @@
-"""One view of all that users hand in as frames: arrays, memory maps, series made as they are read."""
+"""A common interface to frames: arrays, memory maps, and series that are generated when they are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stopwise.validation import check_lengths
 
 
 class Frames:
-    """n series of up to T frames, read where and when they are needed.
+    """n series of up to T frames, which are read on demand.
 
     Parameters
     ----------
@@ -20,9 +20,9 @@ class Frames:
         (n, T, H, W) or (n, T, H, W, C), uint8 or float: an array, a memory map, or any object with `shape`,
         `dtype` and indexing by integer arrays. It is neither copied nor changed.
     lengths
-        (n,) numbers of frames, for series padded at their ends; None: all are full.
+        (n,) numbers of frames, for padded series; None: all series have T frames.
     name
-        What to call it in messages.
+        Name of the argument, for error messages.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Frames:
         if len(shape) not in (4, 5) or 0 in shape:
             raise ValueError(
                 f"`{name}` must have shape (n, T, H, W) or (n, T, H, W, C): series, frames, height, width, "
-                f"channels, none of them 0; got shape {shape}. For one video use frames[None]."
+                f"channels, none of them 0; got shape {shape}. For a single video, pass frames[None]."
             )
         if frames.dtype != np.uint8 and frames.dtype.kind != "f":
             raise TypeError(
@@ -56,12 +56,12 @@ class Frames:
         return len(self.lengths)
 
     def read(self, rows: np.ndarray, times: np.ndarray) -> Tensor:
-        """Return frames as float32 (B, C, H, W), B pairs of row and time; uint8 becomes 0..1."""
+        """Return frames (B, C, H, W), float32, at rows (B,) and times (B,); uint8 is scaled to 0..1."""
         if isinstance(self._data, np.ndarray):
             part = self._data[rows, times]  # (B, H, W[, C])
-        else:  # series made as they are read know rows only
-            own, places = np.unique(rows, return_inverse=True)
-            part = np.asarray(self._data[own])[places, times]
+        else:  # generated series can be indexed by row only
+            distinct, inverse = np.unique(rows, return_inverse=True)
+            part = np.asarray(self._data[distinct])[inverse, times]
         part = part.reshape(len(rows), *self._data.shape[2:4], -1)  # (B, H, W, C)
         x = torch.from_numpy(np.ascontiguousarray(np.moveaxis(part, 3, 1)))
         if x.dtype == torch.uint8:
@@ -70,6 +70,6 @@ class Frames:
         if not torch.isfinite(x.sum()) and not torch.isfinite(x).all():
             bad = int(rows[(~torch.isfinite(x)).flatten(1).any(1).numpy().argmax()])
             raise ValueError(
-                f"`{self._name}` must be finite; series {bad} has NaN or infinity. Fill or clip it."
+                f"`{self._name}` must be finite; series {bad} contains NaN or infinity. Replace these values."
             )
         return x

@@ -1,4 +1,4 @@
-"""Which videos there are, of which class, to train or to test on: known data sets and plain folders."""
+"""The videos of a dataset or folder, with their class and part (training or test)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stopwise.features.splits import SIW_SPLITS, TEST, TRAIN, Entry, read_hmdb51
 from stopwise.validation import check_choice, check_integer, check_real
 
 DATASETS = ("folder", "ucf101", "hmdb51", "siw")
-SUFFIXES = frozenset(
+VIDEO_SUFFIXES = frozenset(
     ".3gp .avi .flv .m4v .mkv .mov .mp4 .mpeg .mpg .mts .ogv .ts .webm .wmv".split()  # noqa: SIM905
 )
 _LISTS = {
@@ -29,13 +29,15 @@ class Clip:
     Parameters
     ----------
     path
-        Its file.
+        Path of the file.
     name
-        Its path within the folder of the videos.
-    label, part
-        Its class; "train" or "test".
+        Path relative to the folder of the videos.
+    label
+        Class.
+    part
+        "train" or "test".
     group
-        Who or where it was taken from; "" if that is not known.
+        The person or source that the video was taken from; "" if unknown.
 
     Examples
     --------
@@ -52,18 +54,18 @@ class Clip:
 
 @dataclass
 class Layout:
-    """The videos that were found, and what was noticed on the way.
+    """The videos that were found, and notes about the rest.
 
     Parameters
     ----------
     clips
-        The videos, training ones first.
+        The videos, those for training first.
     missing
-        Names on the official lists that have no file.
-    passed_over
-        Files that are no videos, or that no list names.
+        Names in the official lists that have no file.
+    ignored
+        Files that are not videos, or that are not in the official lists.
     notes
-        Sentences a user should read.
+        Warnings for the user.
 
     Examples
     --------
@@ -73,12 +75,12 @@ class Layout:
 
     clips: list[Clip]
     missing: list[str] = field(default_factory=list)
-    passed_over: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def classes(self) -> list[str]:
-        """The classes, in alphabetic order."""
+        """The classes, sorted."""
         return sorted({clip.label for clip in self.clips})
 
 
@@ -91,24 +93,24 @@ def find_clips(
     test_fraction: float = 0.25,
     seed: int = 0,
 ) -> Layout:
-    """Return the videos of a data set and the part of each.
+    """Find the videos of a dataset and assign them to the training or test part.
 
     Parameters
     ----------
     videos
         The folder of the videos.
     dataset
-        "folder": one sub-folder a class; or train/ and test/, each with one sub-folder a class.
+        "folder": one subfolder per class; or train/ and test/, each with one subfolder per class.
         "ucf101", "hmdb51": as published, with the official lists. "siw": as published, in Train/ and Test/.
     split
         The official split: 1, 2 or 3 of UCF101 and HMDB51; protocol 1, 2.1 … 2.4, 3.1 or 3.2 of SiW.
     splits
-        The folder of the official lists; None looks in `videos` and beside it.
+        The folder of the official lists; None: searched in `videos` and in its parent folder.
     test_fraction
-        For a folder without train/ and test/: the share of each class to test on. A class's only video is
-        trained on.
+        For a folder without train/ and test/: the fraction of each class to use for testing. The only video
+        of a class is used for training.
     seed
-        What that share is drawn from.
+        Seed of the random split.
 
     Examples
     --------
@@ -124,41 +126,43 @@ def find_clips(
     folder = Path(videos)
     check_choice("dataset", dataset, DATASETS)
     if not folder.is_dir():
-        raise FileNotFoundError(f"`videos` must be a folder of videos; there is none at {folder}.")
+        raise FileNotFoundError(f"`videos` must be an existing folder of videos; got {folder}.")
     if dataset == "folder":
-        layout = _plain(folder, check_real("test_fraction", test_fraction, 0.0, 1.0, open_high=True), seed)
+        layout = _folder_layout(
+            folder, check_real("test_fraction", test_fraction, 0.0, 1.0, open_high=True), seed
+        )
     elif dataset == "siw":
-        layout = _siw(folder, check_choice("split", str(split), SIW_SPLITS))
+        layout = _siw_layout(folder, check_choice("split", str(split), SIW_SPLITS))
     else:
         number = check_integer("split", int(split) if str(split).isdigit() else split, 1, 3)
         read = read_ucf101 if dataset == "ucf101" else read_hmdb51
-        layout = _listed(folder, read(_lists(folder, dataset, splits), number))
+        layout = _listed_layout(folder, read(_find_lists(folder, dataset, splits), number))
     _check_found(layout, folder)
     layout.clips.sort(key=lambda clip: (clip.part != TRAIN, clip.label, clip.name))
     return layout
 
 
-def _plain(folder: Path, test_fraction: float, seed: int) -> Layout:
-    """One sub-folder a class, in train/ and test/ or in one place."""
+def _folder_layout(folder: Path, test_fraction: float, seed: int) -> Layout:
+    """Return the videos of a folder with one subfolder per class, possibly inside train/ and test/."""
     layout = Layout([])
     if (folder / TRAIN).is_dir() and (folder / TEST).is_dir():
         for part in (TRAIN, TEST):
-            for label, files in _classes(folder / part, layout):
+            for label, files in _class_folders(folder / part, layout):
                 layout.clips += [_clip(folder, path, label, part) for path in files]
         return layout
-    alone = []
-    for label, files in _classes(folder, layout):
-        # Each class by itself: one more class, or one more video of another, moves no video of this one.
+    untested = []
+    for label, files in _class_folders(folder, layout):
+        # A separate seed per class: adding another class, or videos to it, does not change this split.
         shuffled = random.Random(f"{seed}/{label}").sample(files, len(files))
-        tested = min(round(test_fraction * len(files)), len(files) - 1)
-        layout.clips += [_clip(folder, path, label, TEST) for path in shuffled[:tested]]
-        layout.clips += [_clip(folder, path, label, TRAIN) for path in shuffled[tested:]]
-        if not tested:
-            alone.append(label)
-    if alone and test_fraction:
+        test_count = min(round(test_fraction * len(files)), len(files) - 1)
+        layout.clips += [_clip(folder, path, label, TEST) for path in shuffled[:test_count]]
+        layout.clips += [_clip(folder, path, label, TRAIN) for path in shuffled[test_count:]]
+        if not test_count:
+            untested.append(label)
+    if untested and test_fraction:
         layout.notes.append(
-            f"{len(alone)} classes have too few videos to test on any: {_some(alone)}. "
-            "Add videos, or make train/ and test/ folders."
+            f"{len(untested)} classes have too few videos for a test part: {_first_few(untested)}. "
+            "Add videos, or create train/ and test/ folders."
         )
     return layout
 
@@ -167,102 +171,104 @@ def _clip(folder: Path, path: Path, label: str, part: str, group: str = "") -> C
     return Clip(path, path.relative_to(folder).as_posix(), label, part, group)
 
 
-def _classes(folder: Path, layout: Layout) -> Iterator[tuple[str, list[Path]]]:
-    """Yield the class folders that hold videos, by name."""
-    layout.passed_over += [str(path) for path in sorted(folder.iterdir()) if path.is_file()]
-    for own in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
-        files, others = _videos(own)
-        layout.passed_over += map(str, others)
+def _class_folders(folder: Path, layout: Layout) -> Iterator[tuple[str, list[Path]]]:
+    """Yield the classes that have videos, and their videos, sorted by class."""
+    layout.ignored += [str(path) for path in sorted(folder.iterdir()) if path.is_file()]
+    class_folders = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    for class_folder in sorted(class_folders):
+        files, others = _videos(class_folder)
+        layout.ignored += map(str, others)
         if files:
-            yield own.name, files
+            yield class_folder.name, files
         else:
-            layout.notes.append(f"the class folder {own} holds no videos.")
+            layout.notes.append(f"the class folder {class_folder} holds no videos.")
 
 
-def _siw(folder: Path, split: str) -> Layout:
-    """Everything under Train/ and Test/, by the names of the files."""
-    files, _ = _videos(folder)  # *.face files lie beside the videos
+def _siw_layout(folder: Path, split: str) -> Layout:
+    """Return the videos in Train/ and Test/, with classes and groups from their file names."""
+    files, _ = _videos(folder)  # other files, *.face, belong to the dataset
     entries = [(path, siw_entry(path.relative_to(folder), split)) for path in files]
     return Layout(
         [_clip(folder, path, entry.label, entry.part, entry.group) for path, entry in entries if entry],
-        passed_over=[str(path) for path, entry in entries if entry is None],
+        ignored=[str(path) for path, entry in entries if entry is None],
     )
 
 
-def _listed(folder: Path, entries: list[Entry]) -> Layout:
-    """The files of the listed videos, in class folders or all in one."""
+def _listed_layout(folder: Path, entries: list[Entry]) -> Layout:
+    """Return the listed videos, whose files are in class folders or all in one folder."""
     files, others = _videos(folder)
     by_class = {(path.parent.name, path.name): path for path in files}
     by_name = defaultdict(list)
     for path in files:
         by_name[path.name].append(path)
-    layout = Layout([], passed_over=[str(path) for path in others])
+    layout = Layout([], ignored=[str(path) for path in others])
     for entry in entries:
-        namesakes = by_name[entry.name]
-        own = by_class.get((entry.label, entry.name)) or (namesakes[0] if len(namesakes) == 1 else None)
-        if own is None:
+        same_name = by_name[entry.name]
+        found = by_class.get((entry.label, entry.name)) or (same_name[0] if len(same_name) == 1 else None)
+        if found is None:
             layout.missing.append(f"{entry.label}/{entry.name}")
         else:
-            layout.clips.append(_clip(folder, own, entry.label, entry.part, entry.group))
+            layout.clips.append(_clip(folder, found, entry.label, entry.part, entry.group))
     used = {clip.path for clip in layout.clips}
-    layout.passed_over += [str(path) for path in files if path not in used]
+    layout.ignored += [str(path) for path in files if path not in used]
     if layout.missing:
         layout.notes.append(
-            f"{len(layout.missing)} of {len(entries)} listed videos have no file under {folder}, such as "
-            f"{layout.missing[0]}; figures on the rest are not those of the official split."
+            f"{len(layout.missing)} of {len(entries)} listed videos are not in {folder}, such as "
+            f"{layout.missing[0]}; results on the others are not comparable with the official split."
         )
     return layout
 
 
-def _lists(folder: Path, dataset: str, splits: str | os.PathLike[str] | None) -> Path:
+def _find_lists(folder: Path, dataset: str, splits: str | os.PathLike[str] | None) -> Path:
     """Return the folder of the official lists."""
     if splits is not None:
         if not Path(splits).is_dir():
             raise FileNotFoundError(
-                f"`splits` must be the folder of the official lists; there is none at {splits}."
+                f"`splits` must be the existing folder of the official lists; got {splits}."
             )
         return Path(splits)
     pattern, usual = _LISTS[dataset]
-    places = [folder, folder / usual, folder.parent / usual, folder / "splits", folder.parent / "splits"]
-    for place in places:
-        if any(place.glob(pattern)):
-            return place
+    candidates = [folder, folder / usual, folder.parent / usual, folder / "splits", folder.parent / "splits"]
+    for candidate in candidates:
+        if any(candidate.glob(pattern)):
+            return candidate
     raise FileNotFoundError(
-        f"the official lists of {dataset} ({pattern}) are neither in {folder} nor beside it. "
-        "Name their folder with `splits`, or choose dataset 'folder' for a split of your own."
+        f"the official lists of {dataset} ({pattern}) are neither in {folder} nor in its parent folder. "
+        "Set `splits` to their folder, or choose dataset 'folder' for a random split."
     )
 
 
 def _videos(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return the videos under a folder and its other files, both sorted; hidden ones are left alone."""
+    """Return the videos and the other files in a folder and its subfolders, without hidden files."""
     files = [
         path
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
-    videos = [path for path in files if path.suffix.lower() in SUFFIXES]
-    return videos, [path for path in files if path.suffix.lower() not in SUFFIXES]
+    videos = [path for path in files if path.suffix.lower() in VIDEO_SUFFIXES]
+    return videos, [path for path in files if path.suffix.lower() not in VIDEO_SUFFIXES]
 
 
 def _check_found(layout: Layout, folder: Path) -> None:
-    """Refuse a data set that nothing can be learned from."""
-    loose = [name for name in layout.passed_over if Path(name).suffix.lower() in SUFFIXES]
+    """Raise an error if there are no videos; add a note if there is only one class."""
+    loose = [name for name in layout.ignored if Path(name).suffix.lower() in VIDEO_SUFFIXES]
     if not layout.clips and loose and not layout.missing:
         raise ValueError(
-            f"{folder} holds {len(loose)} videos, but in no class folder, such as {Path(loose[0]).name}. "
-            "Give one sub-folder a class, or name the data set they are of."
+            f"{folder} holds {len(loose)} videos, but not in class folders, such as {Path(loose[0]).name}. "
+            "Create one subfolder per class, or set `dataset`."
         )
     if not layout.clips:
         listed = f" of the {len(layout.missing)} listed" if layout.missing else ""
         raise ValueError(
-            f"{folder} holds no videos{listed}. Expected files ending in {', '.join(sorted(SUFFIXES))} in "
-            "one sub-folder a class, or a data set as published; name the right folder."
+            f"{folder} holds no videos{listed}. Expected files with suffix "
+            f"{', '.join(sorted(VIDEO_SUFFIXES))} in one subfolder per class, or a dataset as published. "
+            "Check the folder."
         )
     if len(layout.classes) < 2:
         layout.notes.append(
-            f"all videos are of one class, {layout.classes[0]!r}: there is nothing to tell apart yet."
+            f"all videos are of one class, {layout.classes[0]!r}; a classifier needs at least two."
         )
 
 
-def _some(names: list[str]) -> str:
+def _first_few(names: list[str]) -> str:
     return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")

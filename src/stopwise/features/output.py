@@ -1,4 +1,4 @@
-"""The folder that features are written to: what it was made with, its work on the way, its report."""
+"""The output folder of `extract`: settings, intermediate files, features and report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 from safetensors.torch import load_file, save
 from torch import nn
 
-from stopwise.atomic import written_aside
+from stopwise.atomic import atomic_write
+from stopwise.features.clip_cache import ClipCache, video_key, write_json
 from stopwise.features.encoder import SmallCNN, load_encoder, save_encoder
 from stopwise.features.layouts import Clip, Layout
 from stopwise.features.resnet import ResNet
-from stopwise.features.shelf import Shelf, video_key, write_json
 from stopwise.features.splits import TEST, TRAIN
 
 REPORT, SETTINGS, ENCODER = "features.json", "settings.json", "encoder.safetensors"
@@ -26,8 +26,8 @@ _ARRAYS = ("X", "y", "lengths", "names", "groups")
 _FILES = (*(f"{part}_{name}.npy" for part in (TRAIN, TEST) for name in _ARRAYS), ENCODER)
 
 
-class Output:
-    """A folder of features while it is made.
+class OutputFolder:
+    """The folder to which `extract` writes.
 
     Parameters
     ----------
@@ -36,23 +36,23 @@ class Output:
     layout
         The videos.
     settings
-        What the features depend on, beside the videos.
+        All settings that the features depend on.
     """
 
     def __init__(self, out: Path, layout: Layout, settings: dict[str, Any]) -> None:
         self.out, self.layout, self.work = out, layout, out / "work"
         keys = [f"{clip.part} {clip.name} {video_key(clip)}" for clip in layout.clips]
         self.videos = hashlib.sha256("\n".join(keys).encode()).hexdigest()
-        # Through JSON and back, to be compared with what is read.
+        # Converted to JSON and back, so that it can be compared with settings read from a file.
         self.settings = json.loads(json.dumps(settings))
 
     def finished(self) -> dict[str, Any] | None:
-        """Return the report if these very features are here already, else None; refuse other ones."""
+        """Return the report if the same features exist already, else None; raise an error if others exist."""
         report = _read_json(self.out / REPORT)
         if report is None:
             return None
         self._check_same(report.get("settings", {}), self.out)
-        shutil.rmtree(self.work, ignore_errors=True)  # of a run killed while it cleared up
+        shutil.rmtree(self.work, ignore_errors=True)  # left by a run that was killed while cleaning up
         if report.get("videos") != self.videos:
             raise ValueError(
                 f"{self.out} holds features of other videos: some were added, removed or replaced. "
@@ -61,50 +61,52 @@ class Output:
         return report
 
     def begin(self) -> None:
-        """Make the work folder, or go on with the one of a run that was stopped."""
+        """Create the work folder, or resume from the one of an interrupted run."""
         if self.out.exists() and not self.out.is_dir():
             raise FileExistsError(f"`out` must be a folder; {self.out} is a file. Choose another name.")
-        before = _read_json(self.work / SETTINGS)
-        if before is None:
+        previous = _read_json(self.work / SETTINGS)
+        if previous is None:
             self._check_free()
         self.work.mkdir(parents=True, exist_ok=True)
-        # What was learned from some videos must not be taken for what is learned from others.
-        own = self.settings | ({"videos": self.videos} if self.settings["fit"] is not None else {})
-        if before is None:
-            write_json(self.work / SETTINGS, own)
-        elif before != own:
-            self._check_same(before, self.work)
+        # A fitted backbone depends on the videos it was trained on.
+        settings = self.settings | ({"videos": self.videos} if self.settings["fit"] is not None else {})
+        if previous is None:
+            write_json(self.work / SETTINGS, settings)
+        elif previous != settings:
+            self._check_same(previous, self.work)
             raise ValueError(
-                f"{self.work} was begun with other videos: some were added, removed or replaced since. "
+                f"{self.work} was started with other videos: some were added, removed or replaced since. "
                 "Choose another folder, or delete this one."
             )
 
     def _check_free(self) -> None:
-        """Refuse a folder in which something of another origin would be overwritten."""
-        taken = [self.out / name for name in _FILES if (self.out / name).exists()]
+        """Raise an error if files would be overwritten that `extract` did not write."""
+        existing = [self.out / name for name in _FILES if (self.out / name).exists()]
         if self.work.is_dir() and any(path.name[0] != "." for path in self.work.iterdir()):
-            taken.append(self.work)
-        if taken:
+            existing.append(self.work)
+        if existing:
             raise FileExistsError(
-                f"{taken[0]} exists and was not made by this command. Choose another folder for the features."
+                f"{existing[0]} exists and was not written by this command. Choose another folder for the "
+                "features."
             )
 
-    def usable(self, shelf: Shelf) -> Iterator[tuple[str, list[Clip]]]:
-        """Yield the parts that have videos, and those videos."""
+    def readable(self, cache: ClipCache) -> Iterator[tuple[str, list[Clip]]]:
+        """Yield each part that has readable videos, and these videos."""
         for part in (TRAIN, TEST):
-            clips = [clip for clip in self.layout.clips if clip.part == part and shelf.reason(clip) is None]
-            if clips:
-                yield part, clips
-            elif part == TRAIN and any(clip.part == TRAIN for clip in self.layout.clips):
-                reason = next(shelf.reason(clip) for clip in self.layout.clips if clip.part == TRAIN)
+            clips = [clip for clip in self.layout.clips if clip.part == part]
+            readable = [clip for clip in clips if cache.failure(clip) is None]
+            if readable:
+                yield part, readable
+            elif part == TRAIN and clips:
                 raise ValueError(
-                    f"none of the training videos can be read; the first one: {reason}. Fetch them again."
+                    f"none of the training videos can be read; the first one: {cache.failure(clips[0])}. "
+                    "Copy or download them again."
                 )
 
-    def finish(self, shelf: Shelf, lengths: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Move the features into place, write the report, and clear the work away."""
+    def finish(self, cache: ClipCache, lengths: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Move the features to the output folder, write the report, and delete the work folder."""
         parts = {}
-        for part, clips in self.usable(shelf):
+        for part, clips in self.readable(cache):
             own = lengths[part]
             labels = np.array([clip.label for clip in clips])
             arrays = {"y": labels, "names": np.array([clip.name for clip in clips])}
@@ -129,63 +131,63 @@ class Output:
             "skipped": [
                 {"video": clip.name, "reason": reason}
                 for clip in self.layout.clips
-                if (reason := shelf.reason(clip)) is not None
+                if (reason := cache.failure(clip)) is not None
             ],
             "damaged": [
                 {"video": clip.name, "notes": notes}
                 for clip in self.layout.clips
-                if (notes := shelf.notes(clip))
+                if (notes := cache.notes(clip))
             ],
             "missing": self.layout.missing,
-            "passed_over": self.layout.passed_over,
+            "ignored": self.layout.ignored,
             "notes": self.layout.notes,
         }
-        self._move()
+        self._move_files()
         write_json(self.out / REPORT, report)
         shutil.rmtree(self.work)
         return report
 
-    def _move(self) -> None:
-        """Move finished files out of the work folder."""
+    def _move_files(self) -> None:
+        """Move the finished files from the work folder to the output folder."""
         for name in _FILES:
             if (self.work / name).exists():
                 os.replace(self.work / name, self.out / name)
 
-    def _check_same(self, before: dict[str, Any], folder: Path) -> None:
+    def _check_same(self, previous: dict[str, Any], folder: Path) -> None:
         for name, value in self.settings.items():
-            if before.get(name) != value:
+            if previous.get(name) != value:
                 raise ValueError(
-                    f"{folder} was made with {name} = {_short(before.get(name))}, now it is {_short(value)}. "
-                    "Choose another folder, or delete this one."
+                    f"{folder} was written with {name} = {_short(previous.get(name))}; now it is "
+                    f"{_short(value)}. Choose another folder, or delete this one."
                 )
 
 
 def write_fitted(net: nn.Module, folder: Path) -> None:
-    """Keep a trained network so that `build_backbone` loads it."""
+    """Save a trained network in a form that `build_backbone` loads."""
     path = folder / ENCODER
     if isinstance(net, SmallCNN):
         save_encoder(path, net)
         return
-    with written_aside(path) as [aside]:
-        aside.write_bytes(
-            save({name: value.contiguous() for name, value in _plain(net).state_dict().items()})
+    with atomic_write(path) as [temporary]:
+        temporary.write_bytes(
+            save({name: value.contiguous() for name, value in _inner_network(net).state_dict().items()})
         )
 
 
 def read_fitted(net: nn.Module, folder: Path) -> bool:
-    """Load what `write_fitted` kept, if there is anything."""
+    """Load what `write_fitted` saved into `net`; return False if there is no such file."""
     path = folder / ENCODER
     if not path.exists():
         return False
     if isinstance(net, SmallCNN):
         net.load_state_dict(load_encoder(path).state_dict())
     else:
-        _plain(net).load_state_dict(load_file(path))
+        _inner_network(net).load_state_dict(load_file(path))
     return True
 
 
-def _plain(net: nn.Module) -> nn.Module:
-    """Return the ResNet inside a backbone, whose names are torchvision's; other networks as they are."""
+def _inner_network(net: nn.Module) -> nn.Module:
+    """Return the ResNet inside a backbone, which has torchvision's names; other networks unchanged."""
     return next((module for module in net.modules() if isinstance(module, ResNet)), net)
 
 
@@ -196,7 +198,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(
-            f"{path} is damaged: it is not JSON. Delete {path.parent} and start again."
+            f"{path} is damaged: it is not valid JSON. Delete {path.parent} and start again."
         ) from error
     return content if isinstance(content, dict) else {}
 

@@ -1,6 +1,6 @@
-"""Residual networks for pictures, with the weight names that torchvision's have.
+"""Residual networks for images, with torchvision's names of weights.
 
-Published ImageNet weights load as they are (`backbones.build_backbone`); torchvision itself is not needed.
+Published ImageNet weights can be loaded (`backbones.build_backbone`) without torchvision.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ WIDTHS = (64, 128, 256, 512)
 
 
 class BasicBlock(nn.Module):
-    """Two 3×3 convolutions beside a shortcut: the block of ResNet-18 and 34."""
+    """Two 3×3 convolutions and a shortcut: the block of ResNet-18 and 34."""
 
     expansion = 1
 
@@ -33,7 +33,7 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1×1, 3×3 and 1×1 convolutions beside a shortcut: the block of ResNet-50, 101 and 152.
+    """1×1, 3×3 and 1×1 convolutions and a shortcut: the block of ResNet-50, 101 and 152.
 
     The stride is in the 3×3 convolution, as in torchvision.
     """
@@ -68,14 +68,14 @@ RESNETS: dict[str, tuple[type[BasicBlock] | type[Bottleneck], tuple[int, int, in
 
 
 class ResNet(nn.Module):
-    """A residual network of one of the five usual depths.
+    """A residual network of one of the five standard depths.
 
     Parameters
     ----------
     name
         "resnet18", "resnet34", "resnet50", "resnet101" or "resnet152".
     classes
-        How many classes the last layer `fc` tells apart.
+        Number of outputs of the last layer `fc`.
 
     Examples
     --------
@@ -108,19 +108,19 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def features(self, x: Tensor) -> Tensor:
-        """Map pictures (B, 3, H, W) to what stands before the last layer, averaged over places: (B, dim)."""
+        """Map images (B, 3, H, W) to the input of the last layer: feature maps averaged to (B, dim)."""
         x = self.maxpool(self.bn1(self.conv1(x)).relu())
         for number in range(1, len(WIDTHS) + 1):
             x = self.get_submodule(f"layer{number}")(x)
         return x.mean(dim=(2, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map pictures (B, 3, H, W) to logits (B, classes)."""
+        """Map images (B, 3, H, W) to logits (B, classes)."""
         return self.fc(self.features(x))
 
 
 class ResNetFeatures(nn.Module):
-    """A `ResNet` that answers with its features: a backbone.
+    """A `ResNet` that returns its features instead of logits.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class ResNetFeatures(nn.Module):
         self.net = net
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map pictures (B, 3, H, W) to features (B, dim)."""
+        """Map images (B, 3, H, W) to features (B, dim)."""
         return self.net.features(x)
 
 
@@ -143,7 +143,7 @@ def _conv(channels: int, width: int, kernel: int, stride: int = 1) -> nn.Conv2d:
 
 
 def _shortcut(channels: int, width: int, stride: int) -> nn.Sequential | None:
-    """Return what makes the input fit the output, or None where it does."""
+    """Return the layers that adapt the shortcut to the shape of the output, or None if it has that shape."""
     if channels == width and stride == 1:
         return None
     return nn.Sequential(_conv(channels, width, 1, stride), nn.BatchNorm2d(width))

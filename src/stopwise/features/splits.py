@@ -1,4 +1,4 @@
-"""The official train and test lists of UCF101 and HMDB51, and what SiW's file names tell."""
+"""The official train and test splits of UCF101 and HMDB51 (lists) and of SiW (file names)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIW_TYPES = {"1": "live", "2": "spoof", "3": "spoof"}  # live, print, replay
 
 @dataclass(frozen=True)
 class Entry:
-    """A video that a list names: its file's name, its class, its part and who or where it was taken from."""
+    """A video of a split: its file name, class, part, and group (the person or source it was taken from)."""
 
     name: str
     label: str
@@ -27,14 +27,14 @@ class Entry:
 
 
 def read_ucf101(folder: Path, number: int) -> list[Entry]:
-    """Return the videos of UCF101's split `number`, training ones first.
+    """Return the videos of split `number` of UCF101, those for training first.
 
     Parameters
     ----------
     folder
-        Holds classInd.txt, trainlist01.txt … testlist03.txt.
+        The folder with classInd.txt, trainlist01.txt … testlist03.txt.
     number
-        1, 2 or 3.
+        Number of the split: 1, 2 or 3.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def read_ucf101(folder: Path, number: int) -> list[Entry]:
     classes = {}
     for where, words in _lines(folder / "classInd.txt"):
         if len(words) != 2 or not words[0].isdigit():
-            raise ValueError(f"{where}: expected a number and a class; got {' '.join(words)!r}.")
+            raise ValueError(f"{where}: expected an index and a class; got {' '.join(words)!r}.")
         classes[words[1]] = words[0]
     entries = []
     for part in (TRAIN, TEST):
@@ -58,27 +58,27 @@ def read_ucf101(folder: Path, number: int) -> list[Entry]:
             label, group = path.parent.name, _UCF_NAME.search(path.stem)
             if label not in classes or group is None:
                 raise ValueError(
-                    f"{where}: expected Class/v_Class_gNN_cNN.avi with a class of classInd.txt; "
+                    f"{where}: expected Class/v_Class_gNN_cNN.avi with a class from classInd.txt; "
                     f"got {words[0]!r}."
                 )
             if words[1:] not in ([], [classes[label]]):
                 raise ValueError(
-                    f"{where}: class {label} has number {classes[label]} in classInd.txt but "
-                    f"{' '.join(words[1:])!r} here. Take both files from one release."
+                    f"{where}: class {label} has index {classes[label]} in classInd.txt but "
+                    f"{' '.join(words[1:])!r} here. Use files of the same release."
                 )
             entries.append(Entry(path.name, label, part, group[1]))
-    return _disjoint(entries, folder)
+    return _check_unique(entries, folder)
 
 
 def read_hmdb51(folder: Path, number: int) -> list[Entry]:
-    """Return the videos of HMDB51's split `number`; those that the split leaves out (mark 0) are left out.
+    """Return the videos of split `number` of HMDB51, without those that the split does not use (mark 0).
 
     Parameters
     ----------
     folder
-        Holds one file a class, <class>_test_split<number>.txt, with lines "name.avi mark".
+        The folder with one file per class, <class>_test_split<number>.txt, with lines "name.avi mark".
     number
-        1, 2 or 3.
+        As in `read_ucf101`.
 
     Examples
     --------
@@ -92,8 +92,8 @@ def read_hmdb51(folder: Path, number: int) -> list[Entry]:
     chosen = [(found["label"], path) for found, path in files if found and int(found["number"]) == number]
     if not chosen:
         raise FileNotFoundError(
-            f"{folder} has no files <class>_test_split{number}.txt, as HMDB51's split {number} has. "
-            "Name the folder that holds them with `splits`."
+            f"{folder} has no files <class>_test_split{number}.txt, the lists of split {number} of HMDB51. "
+            "Set `splits` to the folder that holds them."
         )
     entries = []
     for label, path in chosen:
@@ -106,22 +106,23 @@ def read_hmdb51(folder: Path, number: int) -> list[Entry]:
             if words[1] != "0":
                 source = words[0].split(f"_{label}_")[0]
                 entries.append(Entry(words[0], label, TRAIN if words[1] == "1" else TEST, source))
-    return _disjoint(entries, folder)
+    return _check_unique(entries, folder)
 
 
 def siw_entry(path: Path, split: str) -> Entry | None:
-    """Return what SiW's naming tells of a video, or None where protocol `split` leaves it out.
+    """Return the entry of a SiW video, from its path, or None if protocol `split` does not use the video.
 
-    Files are named Subject-Sensor-Type-Medium-Session; type 1 is live, 2 print, 3 replay. The subjects to
-    train and to test on come in two folders, Train and Test.
+    Files are named Subject-Sensor-Type-Medium-Session; type 1 is live, 2 print, 3 replay. The training
+    and test subjects are in two folders, Train and Test.
 
     Parameters
     ----------
     path
         The video; one of its folders is Train or Test.
     split
-        "1": everything. "2.m": replays only, medium m to test on and the others to train on. "3.1": print to
-        train on, replay to test on; "3.2": the other way round. Live videos are always used.
+        "1": all videos. "2.m": of the attacks only replays, medium m for testing and the others for
+        training. "3.1": print attacks for training and replays for testing; "3.2": the reverse. Live videos
+        are always used.
 
     Examples
     --------
@@ -131,44 +132,42 @@ def siw_entry(path: Path, split: str) -> Entry | None:
     parts = {folder.lower() for folder in path.parts[:-1]} & {TRAIN, TEST}
     if len(parts) != 1:
         raise ValueError(
-            f"{path}: SiW comes in two folders, Train and Test, which say what a video is for; "
-            "this one is in neither. Keep the folders as they were unpacked."
+            f"{path}: SiW has two folders, Train and Test, which define the split; this video is in neither "
+            "or in both. Keep the folders as they were unpacked."
         )
     found = _SIW_NAME.fullmatch(path.stem)
     if found is None or found[3] not in _SIW_TYPES:
         raise ValueError(
-            f"{path}: a SiW video is named Subject-Sensor-Type-Medium-Session with type 1, 2 or 3, such as "
-            f"003-1-1-1-1.mov; got {path.name!r}. Move other files elsewhere, or choose dataset 'folder'."
+            f"{path}: SiW videos are named Subject-Sensor-Type-Medium-Session with type 1, 2 or 3, such as "
+            f"003-1-1-1-1.mov; got {path.name!r}. Remove other files, or choose dataset 'folder'."
         )
     part, (subject, _, kind, medium, _) = parts.pop(), found.groups()
     used = kind == "1" or split == "1"
     if split.startswith("2.") and kind == "3":
         used = (medium == split[2]) == (part == TEST)
     if split.startswith("3.") and kind != "1":
-        to_train_on = "2" if split == "3.1" else "3"
-        used = (kind == to_train_on) == (part == TRAIN)
+        training_kind = "2" if split == "3.1" else "3"
+        used = (kind == training_kind) == (part == TRAIN)
     return Entry(path.name, _SIW_TYPES[kind], part, subject) if used else None
 
 
 def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield where each line that is not empty stands, and its words."""
+    """Yield the position of each non-empty line, for error messages, and its words."""
     if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} does not exist. Name the folder of the official lists with `splits`."
-        )
+        raise FileNotFoundError(f"{path} does not exist. Set `splits` to the folder of the official lists.")
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if line.strip():
             yield f"{path}, line {number}", line.split()
 
 
-def _disjoint(entries: list[Entry], folder: Path) -> list[Entry]:
-    """Return the entries if none is there twice: a test video in the training list would flatter."""
+def _check_unique(entries: list[Entry], folder: Path) -> list[Entry]:
+    """Return the entries if no video is listed twice, such as for training and for testing."""
     seen: dict[tuple[str, str], Entry] = {}
     for entry in entries:
         first = seen.setdefault((entry.label, entry.name), entry)
         if first is not entry:
             raise ValueError(
                 f"{folder}: {entry.label}/{entry.name} is listed twice, for {first.part} and for "
-                f"{entry.part}. Take the lists from the official release."
+                f"{entry.part}. Use the lists of the official release."
             )
     return entries

@@ -1,4 +1,4 @@
-"""Videos as pictures: decoding, choosing frames, resizing, cropping."""
+"""Reading videos: decoding, sampling of frames, resizing, cropping."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from torch.nn.functional import interpolate
 
 from stopwise.validation import check_integer
 
-BROKEN_SHARE = 0.1  # a video of which more is damaged is not used
+MAX_DAMAGED_FRACTION = 0.1  # a video with more damaged frames is rejected
 
 
 class VideoError(ValueError):
-    """A file that holds no video that can be decoded."""
+    """A file that cannot be decoded as a video."""
 
 
 @dataclass(frozen=True)
@@ -29,23 +29,23 @@ class Sampling:
     Parameters
     ----------
     frames
-        T, how many frames to take at most. A video with fewer keeps all it has.
+        T, the maximum number of frames. Of a shorter video all frames are taken.
     stride
-        None: the frames are spread evenly over the whole video. A number s: every s-th frame from the start,
-        as one can do while the video is still arriving.
+        None: the frames are evenly spaced over the whole video. An integer s: every s-th frame from the
+        start, which also works while a video is still being recorded.
     size
-        Side of the pictures in pixels.
+        Side length of the square images, in pixels.
     short_side
-        The shorter side is resized to this many pixels and the middle is cut out; None: `size` × 8 / 7, as
-        networks for ImageNet expect.
+        The shorter side is resized to this many pixels before the center is cropped; None: `size` × 8 / 7,
+        as is usual for networks trained on ImageNet.
 
     Examples
     --------
-    >>> Sampling(frames=4).places(10).tolist()
+    >>> Sampling(frames=4).indices(10).tolist()
     [1, 3, 6, 8]
-    >>> Sampling(frames=4, stride=2).places(10).tolist()
+    >>> Sampling(frames=4, stride=2).indices(10).tolist()
     [0, 2, 4, 6]
-    >>> Sampling(size=224).resized
+    >>> Sampling(size=224).resized_side
     256
     """
 
@@ -63,12 +63,15 @@ class Sampling:
             check_integer("short_side", self.short_side, self.size)
 
     @property
-    def resized(self) -> int:
-        """The length of the shorter side before the middle is cut out."""
+    def resized_side(self) -> int:
+        """The length of the shorter side before the center is cropped."""
         return round(self.size * 8 / 7) if self.short_side is None else self.short_side
 
-    def places(self, total: int) -> np.ndarray:
-        """Return the places (t,), t <= T, of the frames to take of `total`: the middles of T equal parts."""
+    def indices(self, total: int) -> np.ndarray:
+        """Return the indices (t,), t <= T, of the frames to take from a video of `total` frames.
+
+        Without a stride they are the middles of T equal parts.
+        """
         if self.stride is not None:
             return np.arange(0, total, self.stride)[: self.frames]
         if total <= self.frames:
@@ -85,7 +88,7 @@ class Footage:
     frames
         (t, size, size, 3) uint8, red, green and blue.
     notes
-        What was wrong with the video, though not so much as not to use it.
+        Warnings about damage.
     """
 
     frames: np.ndarray
@@ -95,20 +98,20 @@ class Footage:
 def read_frames(path: str | os.PathLike[str], sampling: Sampling | None = None) -> Footage:
     """Decode a video and return some of its frames.
 
-    Frames that cannot be decoded are left out, those that the decoder had to mend are kept, and the notes
-    tell of both; a video of which more than a tenth is damaged is refused.
+    Frames that cannot be decoded are omitted, and frames that the decoder repaired are kept; the notes count
+    both. A video with more than 10 % damaged frames raises an error.
 
     Parameters
     ----------
     path
         The video.
     sampling
-        Which frames; None is `Sampling()`.
+        Which frames to take; None: `Sampling()`.
 
     Raises
     ------
     VideoError
-        When the file is empty, damaged, of an unknown format, or has no picture.
+        If the file is empty, damaged, of an unknown format, or without frames.
 
     Examples
     --------
@@ -122,86 +125,90 @@ def read_frames(path: str | os.PathLike[str], sampling: Sampling | None = None) 
     if not path.stat().st_size:
         raise VideoError("the file is empty")
     if sampling.stride is not None:
-        run = _Run(path, sampling, sampling.places(sampling.stride * sampling.frames), whole=False)
+        decoded = _Decoding(path, sampling, sampling.indices(sampling.stride * sampling.frames), whole=False)
     else:
-        # Headers are often wrong; packets are counted without decoding and mostly right.
+        # The frame count of the header is often wrong. The number of packets is mostly right, and counting
+        # them needs no decoding.
         guess = _count_packets(path)
-        run = _Run(path, sampling, sampling.places(guess))
-        if run.total != guess:
-            run = _Run(path, sampling, sampling.places(run.total))
-    return Footage(np.stack(run.pictures), run.notes())
+        decoded = _Decoding(path, sampling, sampling.indices(guess))
+        if decoded.total != guess:
+            decoded = _Decoding(path, sampling, sampling.indices(decoded.total))
+    return Footage(np.stack(decoded.images), decoded.notes())
 
 
-def fit_picture(picture: np.ndarray, short_side: int, size: int) -> np.ndarray:
-    """Resize the shorter side, smoothed as torchvision and Pillow do, and cut out the middle.
+def resize_and_crop(image: np.ndarray, short_side: int, size: int) -> np.ndarray:
+    """Resize the shorter side, with antialiasing as in torchvision and Pillow, and crop the center.
 
     Parameters
     ----------
-    picture
+    image
         (H, W, 3) uint8.
     short_side, size
         As in `Sampling`.
 
     Returns
     -------
-    picture
+    image
         (size, size, 3) uint8.
 
     Examples
     --------
-    >>> fit_picture(np.zeros((240, 320, 3), np.uint8), short_side=256, size=224).shape
+    >>> resize_and_crop(np.zeros((240, 320, 3), np.uint8), short_side=256, size=224).shape
     (224, 224, 3)
     """
-    height, width = picture.shape[:2]
+    height, width = image.shape[:2]
     shorter = min(height, width)
     new = [int(short_side * side / shorter) for side in (height, width)]
-    pixels = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None]  # (1, 3, H, W)
+    pixels = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1)[None]  # (1, 3, H, W)
     if new != [height, width]:
         pixels = interpolate(pixels, size=new, mode="bilinear", antialias=True, align_corners=False)
     top, left = (round((side - size) / 2) for side in new)
     return pixels[0, :, top : top + size, left : left + size].permute(1, 2, 0).contiguous().numpy()
 
 
-def upright(picture: np.ndarray, rotation: int) -> np.ndarray:
-    """Return a picture (H, W, 3) turned counterclockwise by `rotation` degrees, a multiple of 90.
+def rotate(image: np.ndarray, degrees: int) -> np.ndarray:
+    """Return an image (H, W, 3) rotated counterclockwise by `degrees`, a multiple of 90.
 
     Examples
     --------
-    >>> upright(np.zeros((4, 6, 3)), -90).shape
+    >>> rotate(np.zeros((4, 6, 3)), -90).shape
     (6, 4, 3)
     """
-    return np.rot90(picture, round(rotation / 90) % 4)
+    return np.rot90(image, round(degrees / 90) % 4)
 
 
-class _Run:
-    """One way through a video: the pictures at some places, and how much could be decoded."""
+class _Decoding:
+    """The images at some indices of a video, and the numbers of decoded, lost and repaired frames.
 
-    def __init__(self, path: Path, sampling: Sampling, places: np.ndarray, *, whole: bool = True) -> None:
-        self.pictures: list[np.ndarray] = []  # (size, size, 3) each
-        self.total = self.lost = self.mended = 0
-        wanted, last = set(places.tolist()), int(places[-1]) if len(places) else 0
+    If not `whole`, decoding stops after the last of the indices.
+    """
+
+    def __init__(self, path: Path, sampling: Sampling, indices: np.ndarray, *, whole: bool = True) -> None:
+        self.images: list[np.ndarray] = []  # (size, size, 3) each
+        self.total = self.lost = self.repaired = 0
+        wanted, last = set(indices.tolist()), int(indices[-1]) if len(indices) else 0
         with _opened(path) as container:
             stream = container.streams.video[0]
-            stream.codec_context.thread_count = 1  # videos are decoded side by side instead
+            stream.codec_context.thread_count = 1  # several videos are decoded in parallel instead
             for frame in self._decoded(container, stream):
                 if self.total in wanted:
-                    self.pictures.append(_picture(frame, sampling))
+                    self.images.append(_image(frame, sampling))
                 self.total += 1
                 if not whole and self.total > last:
                     break
         if not self.total:
             raise VideoError("no frame can be decoded")
-        if self.lost + self.mended > BROKEN_SHARE * (self.total + self.lost):
+        if self.lost + self.repaired > MAX_DAMAGED_FRACTION * (self.total + self.lost):
             raise VideoError(self.notes()[0])
 
     def _decoded(self, container: Any, stream: Any) -> Any:
-        """Yield the frames in order of showing; damaged ones are counted."""
+        """Yield the frames in display order and count damaged ones."""
         av = _av()
         packets = container.demux(stream)
         while True:
             try:
                 packet = next(packets, None)
-            except av.error.FFmpegError:  # the file ends in the middle
+            except av.error.FFmpegError:  # the file is truncated
                 self.lost += 1
                 return
             if packet is None:
@@ -212,40 +219,40 @@ class _Run:
                 self.lost += 1
                 continue
             for frame in frames:
-                self.mended += frame.is_corrupt or packet.is_corrupt
+                self.repaired += frame.is_corrupt or packet.is_corrupt
                 yield frame
 
     def notes(self) -> list[str]:
-        """Return what was wrong."""
-        damaged = self.lost + self.mended
+        """Return warnings about damage."""
+        damaged = self.lost + self.repaired
         return [f"{damaged} of {self.total + self.lost} frames are damaged"] if damaged else []
 
 
-def _picture(frame: Any, sampling: Sampling) -> np.ndarray:
-    """Return a decoded frame as a picture (size, size, 3)."""
+def _image(frame: Any, sampling: Sampling) -> np.ndarray:
+    """Return a decoded frame as an image (size, size, 3)."""
     try:
-        picture = upright(frame.to_ndarray(format="rgb24"), frame.rotation)
+        image = rotate(frame.to_ndarray(format="rgb24"), frame.rotation)
     except (_av().error.FFmpegError, ValueError) as error:
-        raise VideoError(f"frames of format {frame.format.name} cannot be made pictures ({error})") from error
-    return fit_picture(picture, sampling.resized, sampling.size)
+        raise VideoError(f"frames of format {frame.format.name} cannot be converted ({error})") from error
+    return resize_and_crop(image, sampling.resized_side, sampling.size)
 
 
 def _count_packets(path: Path) -> int:
-    """Return how many packets with pictures a video has; nothing is decoded."""
+    """Return the number of non-empty packets of a video, without decoding them."""
     av = _av()
     count = 0
     with _opened(path) as container:
         try:
             for packet in container.demux(container.streams.video[0]):
                 count += packet.size > 0
-        except av.error.FFmpegError:  # told of by the decoding run
+        except av.error.FFmpegError:  # decoding will report it
             pass
     return count
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """Open a video that has pictures; what FFmpeg cannot open is a `VideoError`."""
+    """Open a file that has a video stream; raise `VideoError` for others."""
     av = _av()
     try:
         container = av.open(str(path), metadata_errors="replace")
@@ -258,7 +265,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _av() -> Any:
-    """Import PyAV when it is needed."""
+    """Import PyAV, which is optional."""
     try:
         import av
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Weights from a local file into a network: safetensors or torch's weights-only form, never code."""
+"""Loading weights from a local file: safetensors or a torch state_dict; files cannot run code."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-HEAD = "fc."
-COUNTER = "num_batches_tracked"  # steps of training that batch normalisation saw: not used
+HEAD_PREFIX = "fc."
+COUNTER_SUFFIX = "num_batches_tracked"  # the step counter of batch normalization, which is not used
 
 
 def read_weights(path: str | Path) -> dict[str, Tensor]:
@@ -22,8 +22,8 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
     Parameters
     ----------
     path
-        A .safetensors file, or what `torch.save(net.state_dict(), path)` wrote. A file that holds more than
-        tensors is refused, as it could run code.
+        A .safetensors file, or a file saved with `torch.save(net.state_dict(), path)`. A file that holds
+        anything but tensors is rejected, because it could run code.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"`weights` must be a file of weights; there is none at {path}.")
+        raise FileNotFoundError(f"`weights` must be an existing file; got {path}.")
     try:
         if path.suffix == ".safetensors":
             content: Any = load_file(path)
@@ -43,31 +43,31 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise ValueError(
-            f"{path} is damaged or holds more than tensors, which is not read, as it could run code. Save "
-            "the network's state_dict(), or a .safetensors file."
+            f"{path} is damaged or holds other objects than tensors, which are not read because they could "
+            "run code. Save the network's state_dict(), or a .safetensors file."
         ) from error
     except (SafetensorError, RuntimeError, EOFError, KeyError, OSError) as error:
         raise ValueError(
-            f"{path} cannot be read: it is damaged, cut short or of another format "
-            f"({type(error).__name__}). Fetch or save it again."
+            f"{path} cannot be read: it is damaged, truncated or in another format "
+            f"({type(error).__name__}). Copy or save it again."
         ) from error
     if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
         content = content["state_dict"]
     if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise ValueError(f"{path} must hold tensors by name, as state_dict() gives them. Save it so.")
+        raise ValueError(f"{path} must hold a dict of tensors by name. Save the network's state_dict().")
     return {str(name).removeprefix("module."): tensor for name, tensor in content.items()}
 
 
 def load_weights(net: nn.Module, path: str | Path) -> None:
-    """Load weights into a network; every name and shape must fit.
+    """Load weights into a network; every name and shape must match.
 
-    The last layer `fc` may be missing or of another number of classes, as features do not need it; the
-    counters of batch normalisation may be missing.
+    The last layer `fc` may be missing or have another number of classes, because features do not depend on
+    it. The counters of batch normalization may be missing.
 
     Parameters
     ----------
     net
-        The network; it is changed.
+        The network, which is changed in place.
     path
         As in `read_weights`.
 
@@ -85,10 +85,10 @@ def load_weights(net: nn.Module, path: str | Path) -> None:
     given = {
         name: tensor
         for name, tensor in read_weights(path).items()
-        if not name.endswith(COUNTER) and not _other_head(name, tensor, own)
+        if not name.endswith(COUNTER_SUFFIX) and not _other_head(name, tensor, own)
     }
-    needed = {name for name in own if not name.endswith(COUNTER)}
-    missing = sorted(name for name in needed - given.keys() if not name.startswith(HEAD))
+    needed = {name for name in own if not name.endswith(COUNTER_SUFFIX)}
+    missing = sorted(name for name in needed - given.keys() if not name.startswith(HEAD_PREFIX))
     unexpected = sorted(given.keys() - needed)
     shapes = [
         f"{name} {tuple(given[name].shape)} instead of {tuple(own[name].shape)}"
@@ -97,13 +97,13 @@ def load_weights(net: nn.Module, path: str | Path) -> None:
     ]
     wrong = [
         f"{len(names)} {what}: {', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
-        for what, names in (("missing", missing), ("unexpected", unexpected), ("of another shape", shapes))
+        for what, names in (("missing", missing), ("unexpected", unexpected), ("with another shape", shapes))
         if names
     ]
     if wrong:
         raise ValueError(
-            f"{path} does not fit the network: {'; '.join(wrong)}. Choose the backbone that the weights were "
-            "made for, or name the weights as the network does."
+            f"{path} does not match the network: {'; '.join(wrong)}. Choose the backbone that the weights "
+            "belong to, or rename the weights."
         )
     net.load_state_dict(own | given)
 
@@ -127,7 +127,7 @@ def fingerprint(net: nn.Module) -> str:
 
 
 def _other_head(name: str, tensor: Tensor, own: dict[str, Tensor]) -> bool:
-    """Whether this is the last layer for another number of classes."""
-    if not name.startswith(HEAD) or name not in own:
+    """Return whether a tensor belongs to a last layer with another number of classes."""
+    if not name.startswith(HEAD_PREFIX) or name not in own:
         return False
     return tensor.shape != own[name].shape and tensor.shape[1:] == own[name].shape[1:]

@@ -1,7 +1,7 @@
-"""From the logits of windows to scores, and the losses that train them.
+"""Formulas that turn the logits of windows into scores, and the losses that train them.
 
-Scores S (B, T, K) carry everything: the log-likelihood ratio of classes k and l after t samples is
-S_k(t) − S_l(t). Every formula here is linear in the logits, so the K×K matrix is never needed.
+The log-likelihood ratio of classes k and l after t samples is S_k(t) − S_l(t), where S (B, T, K) are the
+scores. Every formula is linear in the logits, so the K×K matrix of ratios is never computed.
 """
 
 from stopwise.llr.formula import FORMULAS, WindowLogits, oblivion, tandem

@@ -1,4 +1,4 @@
-"""The TANDEM and Oblivion formulas: logits of windows of the series → scores of its prefixes."""
+"""The TANDEM and Oblivion formulas: from the logits of windows to the scores of prefixes."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from torch import Tensor
 
 
 class WindowLogits(NamedTuple):
-    """Logits of the windows the formulas need, for Markov order N on series of T steps.
+    """Logits of the windows that the formulas use, for Markov order N on series of T steps.
 
     Parameters
     ----------
     prefix
         (B, min(T, N+1), K): the first 1, 2, …, N+1 samples.
     full
-        (B, T−N−1, K): the N+1 samples that end at step N+2, …, T.
+        (B, T−N−1, K): the windows of N+1 samples that end at step N+2, …, T.
     short
-        (B, T−N−1, K): the same windows without their last sample. The empty windows of N=0 have the
-        log prior as logits, which is 0 under class-balanced training.
+        (B, T−N−1, K): the same windows without their last sample. For N=0 these windows are empty and
+        their logits are the log prior, which is 0 under class-balanced training.
     multiplets
-        (B, W, min(T, N+1), K), or None when nobody asked: every prefix of each of the W = max(T−N, 1)
+        (B, W, min(T, N+1), K), or None if not computed: every prefix of each of the W = max(T−N, 1)
         windows of N+1 samples.
     """
 
@@ -38,15 +38,15 @@ def tandem(logits: WindowLogits) -> Tensor:
 
     Examples
     --------
-    With order 0 the evidence of single samples adds up:
+    With order 0 the logits of single samples add up:
 
     >>> import torch
     >>> single = torch.tensor([[[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]])  # one series, T=3, K=2
     >>> tandem(WindowLogits(single[:, :1], single[:, 1:], torch.zeros(1, 2, 2)))[0, :, 0]
     tensor([1., 3., 6.])
     """
-    growth = logits.prefix[:, -1:] + torch.cumsum(logits.full - logits.short, dim=1)  # (B, T-N-1, K)
-    return torch.cat([logits.prefix, growth], dim=1)
+    later = logits.prefix[:, -1:] + torch.cumsum(logits.full - logits.short, dim=1)  # (B, T-N-1, K)
+    return torch.cat([logits.prefix, later], dim=1)
 
 
 def oblivion(logits: WindowLogits) -> Tensor:

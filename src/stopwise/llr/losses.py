@@ -1,8 +1,8 @@
-"""The losses: LSEL, LLLR and the multiplet cross-entropy, as classwise means.
+"""The losses: LSEL, LLLR and the multiplet cross-entropy, each averaged by class.
 
-Each is a mean over the steps of a series, then over the series of a class, then over the classes. So
-the logits are posteriors under a uniform prior whatever the class counts, and their differences are
-log-likelihood ratios. Steps past a series' own end count nowhere.
+Each loss is averaged over the steps of a series, then over the series of a class, then over the classes.
+The logits are therefore posteriors under a uniform prior, whatever the class counts, and their differences
+are log-likelihood ratios. Padded steps are excluded.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ def lsel(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tenso
     lengths
         (B,) lengths of the series; None means all have T steps.
     weight
-        (B,) weights of the series, to be summed; None means the classwise mean of this batch.
+        (B,) weights of the series: the loss is their weighted sum. None means the mean by class of this
+        batch.
 
     Examples
     --------
     >>> import torch
-    >>> lsel(torch.zeros(1, 3, 2), torch.tensor([0]))  # knowing nothing costs log 2
+    >>> lsel(torch.zeros(1, 3, 2), torch.tensor([0]))  # equal scores cost log 2
     tensor(0.6931)
     """
     inside = inside_steps(scores, lengths)
-    losses = _cross_entropy(_cleared(scores, inside), y)  # (B, T)
+    losses = _cross_entropy(_zero_outside(scores, inside), y)  # (B, T)
     return _mean(losses, inside, y, scores.shape[-1], weight)
 
 
@@ -49,9 +50,9 @@ def lllr(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tenso
     tensor(0.5000)
     """
     classes, inside = scores.shape[-1], inside_steps(scores, lengths)
-    scores = _cleared(scores, inside)
+    scores = _zero_outside(scores, inside)
     own = scores.gather(-1, y[:, None, None].expand(-1, scores.shape[1], 1))  # (B, T, 1)
-    # The term l = y is σ(0) = 1/2: taken away after the sum.
+    # The sum includes the term l = y, σ(0) = 1/2, which is subtracted.
     losses = (torch.sigmoid(scores - own).sum(-1) - 0.5) / (classes - 1)  # (B, T)
     return _mean(losses, inside, y, classes, weight)
 
@@ -70,10 +71,10 @@ def multiplet_cross_entropy(
     logits
         (B, W, M, K): prefixes of 1..M samples of the windows that start at step 1..W.
     y, lengths, weight
-        As for `lsel`. A window counts if it lies inside its series; a series shorter than one window
-        counts with the prefixes it has.
+        As for `lsel`. Windows that extend beyond their series are excluded; a series shorter than one
+        window contributes the prefixes it has.
     stride
-        Steps from the start of one window to the next, where some were left out.
+        Number of steps from the start of one window to the start of the next.
 
     Examples
     --------
@@ -82,12 +83,12 @@ def multiplet_cross_entropy(
     tensor(0.6931)
     """
     inside = inside_windows(logits, lengths, stride)
-    losses = _cross_entropy(_cleared(logits, inside), y)  # (B, W, M)
+    losses = _cross_entropy(_zero_outside(logits, inside), y)  # (B, W, M)
     return _mean(losses, inside, y, logits.shape[-1], weight)
 
 
 def class_weights(y: Tensor, classes: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return weights (B,) that sum to 1 and give every class present the same share.
+    """Return weights (B,) that sum to 1 and give every class in `y` the same total.
 
     Examples
     --------
@@ -100,14 +101,14 @@ def class_weights(y: Tensor, classes: int, dtype: torch.dtype = torch.float32) -
 
 
 def inside_steps(scores: Tensor, lengths: Tensor | None) -> Tensor | None:
-    """Return the mask (B, T) of the steps inside each series; None when all are."""
+    """Return the mask (B, T) of the steps inside each series; None if `lengths` is None."""
     if lengths is None:
         return None
     return torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
 
 
 def inside_windows(logits: Tensor, lengths: Tensor | None, stride: int = 1) -> Tensor | None:
-    """Return the mask (B, W, M) of the multiplets inside each series; None when all are.
+    """Return the mask (B, W, M) of the multiplets inside each series; None if `lengths` is None.
 
     `stride` is the number of steps from the start of one window to the next.
     """
@@ -120,23 +121,23 @@ def inside_windows(logits: Tensor, lengths: Tensor | None, stride: int = 1) -> T
     return (start <= (length - samples).clamp(min=0)) & (start + position < length)
 
 
-def _cleared(logits: Tensor, inside: Tensor | None) -> Tensor:
-    """Return logits (B, ..., K) with 0 where they do not count: what is there may be infinite or NaN.
+def _zero_outside(logits: Tensor, inside: Tensor | None) -> Tensor:
+    """Return logits (B, ..., K) with padding, which may be infinite or NaN, set to 0.
 
-    Clearing the losses would not do: 0 times an infinite slope is NaN.
+    Setting the losses to 0 would not be enough: the gradient would be 0 times infinity, which is NaN.
     """
     return logits if inside is None else torch.where(inside[..., None], logits, 0.0)
 
 
 def _cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
-    """Cross-entropy of (B, ..., K) logits against y (B,), one number each: (B, ...)."""
+    """Return the cross-entropies (B, ...) of logits (B, ..., K) against y (B,)."""
     target = y.reshape(-1, *[1] * (logits.ndim - 2)).expand(logits.shape[:-1])
     flat = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), reduction="none")
     return flat.reshape(logits.shape[:-1])
 
 
 def _mean(losses: Tensor, inside: Tensor | None, y: Tensor, classes: int, weight: Tensor | None) -> Tensor:
-    """Mean over a series' own steps, then the weighted sum over series."""
+    """Return the mean over the steps of each series, then the weighted sum over the series."""
     losses = losses.flatten(1)  # (B, steps)
     if inside is None:
         per_series = losses.mean(1)

@@ -1,4 +1,4 @@
-"""What decisions cost: errors, time, and the two together."""
+"""Metrics of decisions: error rates, earliness, and cost."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from stopwise.validation import check_class_indices, check_integer, check_real
 
 
 def error_rates(labels: Any, y: Any, classes: int) -> tuple[float, np.ndarray]:
-    """Return the macro error and the error of each class.
+    """Return the macro error rate and the error rate of each class.
 
-    The macro error is the mean of the class errors, over the classes that occur in `y`: a rare class
-    counts as much as a frequent one.
+    The macro error rate is the mean of the class error rates over the classes that occur in `y`, so that
+    rare and frequent classes have the same weight.
 
     Parameters
     ----------
     labels
-        (n,) class indices decided for.
+        (n,) predicted class indices.
     y
         (n,) true class indices.
     classes
@@ -28,7 +28,7 @@ def error_rates(labels: Any, y: Any, classes: int) -> tuple[float, np.ndarray]:
     Returns
     -------
     macro, per_class
-        A number, and (K,) with NaN for classes that do not occur in `y`.
+        A float, and an array (K,) with NaN for classes that do not occur in `y`.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def error_rates(labels: Any, y: Any, classes: int) -> tuple[float, np.ndarray]:
     (0.5, array([0., 1.]))
     """
     classes = check_integer("classes", classes, 2)
-    labels = _check_labels(labels, classes)
+    labels = _check_predicted(labels, classes)
     y = check_class_indices(y, len(labels), classes)
     totals = np.bincount(y, minlength=classes)
     wrong = np.bincount(y[labels != y], minlength=classes)
@@ -48,12 +48,12 @@ def error_rates(labels: Any, y: Any, classes: int) -> tuple[float, np.ndarray]:
 
 
 def earliness(decisions: Decisions) -> float:
-    """Return the mean share of a series that was seen: near 0 is early, 1 is at the end.
+    """Return the mean fraction of a series seen before its decision: near 0 is early, 1 is at the end.
 
     Parameters
     ----------
     decisions
-        What a rule decided.
+        What `rule.decide` returned.
 
     Examples
     --------
@@ -66,14 +66,14 @@ def earliness(decisions: Decisions) -> float:
 
 
 def harmonic_mean(accuracy: float, earliness: float) -> float:
-    """Return the harmonic mean of accuracy and 1 - earliness; 0 when both are 0.
+    """Return the harmonic mean of accuracy and 1 - earliness; 0 if both are 0.
 
     Parameters
     ----------
     accuracy
-        Share of correct decisions, in [0, 1].
+        Fraction of correct decisions, in [0, 1].
     earliness
-        Mean share of a series that was seen, in [0, 1].
+        Mean fraction of a series that was seen, in [0, 1].
 
     Examples
     --------
@@ -85,46 +85,46 @@ def harmonic_mean(accuracy: float, earliness: float) -> float:
     return 2 * accuracy * saved / (accuracy + saved) if accuracy + saved else 0.0
 
 
-def average_cost(decisions: Decisions, y: Any, *, time_cost: float, loss: Any = 1.0) -> float:
-    """Return the mean of the loss of each decision plus `time_cost` for each sample it took.
+def average_cost(decisions: Decisions, y: Any, *, cost: float, loss: Any = 1.0) -> float:
+    """Return the mean total cost of a decision: its loss, plus `cost` for each sample it used.
 
     Parameters
     ----------
     decisions
-        What a rule decided, labels as class indices.
+        What `rule.decide` returned; the labels are class indices.
     y
         (n,) true class indices.
-    time_cost
+    cost
         The cost of one sample.
     loss
-        The loss of a wrong decision, or (K, K) with the loss of deciding l for a series of class k in
-        row k, column l.
+        The loss of any wrong decision, or an array (K, K) whose row k and column l hold the loss of
+        predicting l for a series of class k.
 
     Examples
     --------
     >>> from stopwise.rules import FixedTime
     >>> decisions = FixedTime(2).decide([[[1.0, 0.0]] * 8] * 2)  # class 0 twice, after 2 samples
-    >>> average_cost(decisions, [0, 1], time_cost=0.1)
+    >>> average_cost(decisions, [0, 1], cost=0.1)
     0.7
-    >>> average_cost(decisions, [0, 1], time_cost=0.1, loss=[[0, 1], [20, 0]])
+    >>> average_cost(decisions, [0, 1], cost=0.1, loss=[[0, 1], [20, 0]])
     10.2
     """
     _check_decisions(decisions)
     classes = decisions.scores.shape[-1]
-    labels = _check_labels(decisions.labels, classes, name="decisions.labels")
+    labels = _check_predicted(decisions.labels, classes, name="decisions.labels")
     y = check_class_indices(y, len(labels), classes)
-    time_cost = check_real("time_cost", time_cost, 0, open_high=True)
+    cost = check_real("cost", cost, 0, open_high=True)
     losses = _check_loss(loss, classes)[y, labels]
-    return float((losses + time_cost * decisions.times).mean())
+    return float((losses + cost * decisions.times).mean())
 
 
 def summarize(decisions: Decisions, y: Any, classes: int) -> dict[str, Any]:
-    """Return the usual figures of a set of decisions as plain numbers.
+    """Return the common metrics of decisions as a dict of plain numbers.
 
     Parameters
     ----------
     decisions
-        What a rule decided, labels as class indices.
+        What `rule.decide` returned; the labels are class indices.
     y
         (n,) true class indices.
     classes
@@ -132,21 +132,21 @@ def summarize(decisions: Decisions, y: Any, classes: int) -> dict[str, Any]:
 
     Returns
     -------
-    figures
+    summary
         `error` (macro), `class_error` (K numbers, NaN for classes that do not occur), `accuracy`,
-        `mean_time`, `std_time`, `forced` (share), `earliness`, `harmonic_mean`.
+        `mean_time`, `std_time`, `forced` (a fraction), `earliness`, `harmonic_mean`.
 
     Examples
     --------
     >>> from stopwise.rules import FixedTime
-    >>> figures = summarize(FixedTime(2).decide([[[1.0, 0.0]] * 8] * 4), [0, 0, 0, 1], classes=2)
-    >>> figures["error"], figures["accuracy"], figures["mean_time"], figures["class_error"]
+    >>> summary = summarize(FixedTime(2).decide([[[1.0, 0.0]] * 8] * 4), [0, 0, 0, 1], classes=2)
+    >>> summary["error"], summary["accuracy"], summary["mean_time"], summary["class_error"]
     (0.5, 0.75, 2.0, [0.0, 1.0])
     """
     _check_decisions(decisions)
     macro, per_class = error_rates(decisions.labels, y, classes)
     accuracy = float((decisions.labels == np.asarray(y)).mean())
-    seen = earliness(decisions)
+    early = earliness(decisions)
     return {
         "error": macro,
         "class_error": per_class.tolist(),
@@ -154,35 +154,23 @@ def summarize(decisions: Decisions, y: Any, classes: int) -> dict[str, Any]:
         "mean_time": float(decisions.times.mean()),
         "std_time": float(decisions.times.std()),
         "forced": float(decisions.forced.mean()),
-        "earliness": seen,
-        "harmonic_mean": harmonic_mean(accuracy, seen),
+        "earliness": early,
+        "harmonic_mean": harmonic_mean(accuracy, early),
     }
 
 
 def _check_decisions(decisions: Any) -> None:
     if not isinstance(decisions, Decisions):
-        raise TypeError(
-            f"`decisions` must be Decisions, as rule.decide() returns; got {type(decisions).__name__}."
-        )
+        raise TypeError(f"`decisions` must be what rule.decide() returns; got {type(decisions).__name__}.")
     if not len(decisions):
-        raise ValueError("`decisions` is empty; a mean needs at least one decision.")
+        raise ValueError("`decisions` is empty; pass at least one decision.")
 
 
-def _check_labels(labels: Any, classes: int, name: str = "labels") -> np.ndarray:
+def _check_predicted(labels: Any, classes: int, name: str = "labels") -> np.ndarray:
     array = np.asarray(labels)
     if array.ndim != 1 or not len(array):
         raise ValueError(f"`{name}` must have shape (n,) with n >= 1; got shape {array.shape}.")
-    if not np.issubdtype(array.dtype, np.integer):
-        raise TypeError(
-            f"`{name}` must hold class indices 0..{classes - 1} here; got dtype {array.dtype}. "
-            "Map labels with np.unique(y, return_inverse=True)."
-        )
-    if array.min() < 0 or array.max() >= classes:
-        raise ValueError(
-            f"`{name}` must be class indices in [0, {classes - 1}]; "
-            f"got values from {array.min()} to {array.max()}."
-        )
-    return array
+    return check_class_indices(array, len(array), classes, name=name)
 
 
 def _check_loss(loss: Any, classes: int) -> np.ndarray:
@@ -191,7 +179,7 @@ def _check_loss(loss: Any, classes: int) -> np.ndarray:
     matrix = np.asarray(loss)
     if matrix.shape != (classes, classes):
         raise ValueError(
-            f"`loss` must be one number or have shape ({classes}, {classes}), true by decided class; "
+            f"`loss` must be a number or have shape ({classes}, {classes}), true by predicted class; "
             f"got shape {matrix.shape}."
         )
     if not np.isfinite(matrix).all():

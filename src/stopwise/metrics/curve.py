@@ -1,4 +1,4 @@
-"""What a speed-accuracy tradeoff (SAT) curve is: its points, looking them up, the area under it."""
+"""The speed-accuracy tradeoff (SAT) curve: its points, lookups, and the area under it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from stopwise.validation import check_integer
 
 
 class SATPoint(NamedTuple):
-    """What one threshold gives, or several as arrays.
+    """The result of one threshold, or of several thresholds as arrays.
 
     Parameters
     ----------
     mean_time, std_time
         Mean and standard deviation of the hitting time.
     error
-        Macro error.
+        Macro error rate.
     forced
-        Share of series that end before the threshold is reached.
+        Fraction of series that end before the threshold is reached.
 
     Examples
     --------
@@ -37,21 +37,21 @@ class SATPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassChanges:
-    """How the count of wrong decisions of each class changes along a curve, without its zeros."""
+    """The changes in the number of wrong decisions of each class along a curve, stored sparsely."""
 
-    totals: np.ndarray  # (K,) series of each class
-    start: np.ndarray  # (K,) wrong ones at the first point
-    points: np.ndarray  # (m,) first point at which a change counts
+    totals: np.ndarray  # (K,) number of series of each class
+    start: np.ndarray  # (K,) number of wrong decisions at the first point
+    points: np.ndarray  # (m,) the point from which a change applies
     classes: np.ndarray  # (m,)
     change: np.ndarray  # (m,) +1 or -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SATCurve:
-    """A speed-accuracy tradeoff curve: P points, from the hastiest to the most patient.
+    """A speed-accuracy tradeoff curve: P points, from the fastest to the slowest.
 
-    Point p is what every threshold above `thresholds[p - 1]`, up to and including `thresholds[p]`, gives;
-    the last threshold is infinity.
+    Point p is the result of every threshold in (`thresholds[p - 1]`, `thresholds[p]`]; the last threshold
+    is infinity.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ class SATCurve:
     mean_time, std_time
         (P,) mean and standard deviation of the hitting time.
     error
-        (P,) macro error: the mean of the class errors, over the classes that occur.
+        (P,) macro error rate: the mean of the class error rates, over the classes that occur.
     forced
-        (P,) share of series that end before the threshold is reached.
+        (P,) fraction of series that end before the threshold is reached.
     length
         Length of the longest series.
 
@@ -88,7 +88,7 @@ class SATCurve:
 
     @cached_property
     def class_error(self) -> np.ndarray:
-        """(P, K) error of each class, NaN for classes that do not occur. Computed on first use."""
+        """(P, K) error rate of each class, NaN for classes that do not occur. Computed on first use."""
         changes = self._changes
         wrong = np.zeros((len(self), len(changes.totals)))
         wrong[0] = changes.start
@@ -99,24 +99,25 @@ class SATCurve:
         return wrong
 
     def at_threshold(self, threshold: Any) -> SATPoint:
-        """Return what a threshold gives; an array of thresholds gives arrays.
+        """Return the result of a threshold; for an array of thresholds, the results as arrays.
 
-        On a thinned curve it is the next kept point at or above the threshold.
+        On a thinned curve this is the first remaining point at or above the threshold.
         """
         points = np.searchsorted(self.thresholds, _check_numbers("threshold", threshold, 0))
         columns = (self.mean_time, self.std_time, self.error, self.forced)
         return SATPoint(*(_pick(column, points) for column in columns))
 
     def at_time(self, mean_time: Any) -> Any:
-        """Return the macro error at a mean hitting time; an array of times gives an array.
+        """Return the macro error rate at a mean hitting time; for an array of times, an array.
 
-        It is the error of the last point that is not slower; before the first point, that of the first.
+        This is the error of the slowest point that is no slower than `mean_time`, or of the first point if
+        there is none.
         """
         points = np.searchsorted(self.mean_time, _check_numbers("mean_time", mean_time), side="right")
         return _pick(self.error, np.maximum(points - 1, 0))
 
     def thin(self, points: int) -> SATCurve:
-        """Return a curve of at most so many points, evenly spaced in mean time, both ends among them."""
+        """Return a curve of at most `points` points, evenly spaced in mean time, including both ends."""
         points = check_integer("points", points, 2)
         if len(self) <= points:
             return self
@@ -149,15 +150,16 @@ class SATCurve:
 
 
 def ausat(curve: SATCurve) -> float:
-    """Return the area under the macro error over mean hitting time on [1, T], divided by T - 1.
+    """Return the area under the macro error rate over mean hitting time on [1, T], divided by T - 1.
 
     T is the length of the longest series. The curve is a step function: between two points the error is
-    that of the faster one, and beyond the last point that of the last. With T = 1 it is the error itself.
+    that of the faster one, and beyond the last point it is constant. With T = 1 the area is the error
+    itself.
 
     Parameters
     ----------
     curve
-        From `sat_curve`.
+        What `sat_curve` returned.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How far estimated log-likelihood ratios are from the true ones."""
+"""The error of estimated log-likelihood ratios."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from stopwise.validation import check_scores, inside
 
-# Numbers worked on at once: bounds the memory beyond the inputs.
+# Numbers processed at once: limits the memory used on top of the inputs.
 CHUNK_NUMBERS = 1_000_000
 
 
@@ -23,7 +23,7 @@ class LLRError(NamedTuple):
     relative
         The same, divided by the mean of |truth|.
     slope
-        Regression slope of estimate on truth: 1 is right, towards 0 the estimate saturates.
+        Slope of the regression of estimate on truth: 1 is ideal, below 1 the estimates saturate.
 
     Examples
     --------
@@ -37,10 +37,10 @@ class LLRError(NamedTuple):
 
 
 def llr_error(scores: Any, true_scores: Any, lengths: Any = None) -> LLRError:
-    """Compare estimated with true log-likelihood ratios.
+    """Return the error of estimated log-likelihood ratios against the true ones.
 
-    Scores may be shifted by any amount per series and step: only their differences count. `relative`
-    and `slope` are NaN if every true LLR is zero.
+    Only differences of scores matter: adding a constant to all classes of a step changes nothing.
+    `relative` and `slope` are NaN if every true LLR is zero.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def llr_error(scores: Any, true_scores: Any, lengths: Any = None) -> LLRError:
     --------
     >>> import numpy as np
     >>> truth = np.array([[[0.0, 2.0], [0.0, 4.0]]])
-    >>> llr_error(0.5 * truth, truth)  # half as sure as it should be
+    >>> llr_error(0.5 * truth, truth)  # underestimates every LLR by half
     LLRError(mean_abs=1.5, relative=0.5, slope=0.5)
     """
     scores, lengths = check_scores(scores, lengths)
@@ -67,7 +67,7 @@ def llr_error(scores: Any, true_scores: Any, lengths: Any = None) -> LLRError:
     true_scores, _ = check_scores(true_scores, lengths, name="true_scores")
     n, steps, classes = scores.shape
     if n == 0:
-        raise ValueError("`scores` holds no series; an error needs at least one.")
+        raise ValueError("`scores` holds no series; pass at least one.")
     sums = np.zeros(4)
     rows = max(1, CHUNK_NUMBERS // (steps * classes))
     for start in range(0, n, rows):
@@ -84,9 +84,9 @@ def llr_error(scores: Any, true_scores: Any, lengths: Any = None) -> LLRError:
 def _sums(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Return the sums over rows (m, K) and pairs of |est - true|, |true|, est * true and true ** 2.
 
-    The last two are both short of the factor K, which their ratio does not need.
+    The last two omit the factor K, which cancels in their ratio.
     """
-    estimate, truth = _centre(estimate), _centre(truth)
+    estimate, truth = _center(estimate), _center(truth)
     return np.array(
         [
             _pair_distances(estimate - truth),
@@ -97,15 +97,15 @@ def _sums(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
     )
 
 
-def _centre(scores: np.ndarray) -> np.ndarray:
+def _center(scores: np.ndarray) -> np.ndarray:
     scores = scores.astype(np.float64)
-    # On centred numbers, the sum over pairs of (a_k - a_l)(b_k - b_l) is K times the sum of a_k b_k.
+    # For centered scores, the sum over pairs of (a_k - a_l)(b_k - b_l) is K times the sum of a_k b_k.
     return scores - scores.mean(-1, keepdims=True)
 
 
 def _pair_distances(values: np.ndarray) -> float:
     """Return the sum over rows (m, K) and pairs k < l of |v_k - v_l|."""
     classes = values.shape[-1]
-    # In sorted order the number of rank r is added r times and subtracted K - 1 - r times.
+    # In sorted order the value of rank r is added r times and subtracted K - 1 - r times.
     weights = 2.0 * np.arange(classes) - (classes - 1)
     return float((np.sort(values, axis=-1) @ weights).sum())

@@ -14,8 +14,8 @@ from stopwise.validation import check_class_indices, check_scores
 def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
     """Return the exact speed-accuracy tradeoff curve of the test with one common threshold.
 
-    The points are those of `SPRT(threshold)` for every possible threshold. At the end of a series the
-    decision is forced: the class of the highest score.
+    The curve covers `SPRT(threshold)` for every possible threshold. At the end of a series the decision is
+    forced: the class with the highest score.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
     scores, lengths = check_scores(scores, lengths)
     n, _, classes = scores.shape
     if n == 0:
-        raise ValueError("`scores` holds no series; a curve needs at least one.")
+        raise ValueError("`scores` holds no series; pass at least one.")
     y = check_class_indices(y, n, classes)
     steps = int(lengths.max())
     leads, wrong = leads_and_errors(scores[:, :steps], y, lengths)
@@ -70,13 +70,13 @@ def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
 
 
 def _macro_error(changes: ClassChanges, points: int) -> np.ndarray:
-    """Return the mean of the class errors at each point, (P,)."""
+    """Return the mean of the class error rates at each point, (P,)."""
     error = np.zeros(points)
-    # Classes of equal size weigh the same, so their wrong decisions can be counted together.
+    # A wrong decision has the same weight in all classes of equal size, so count these together.
     for size in np.unique(changes.totals[changes.totals > 0]):
-        alike = changes.totals == size  # (K,)
-        mine = alike[changes.classes]
-        counts = np.bincount(changes.points[mine], changes.change[mine], minlength=points)
-        counts[0] += changes.start[alike].sum()
+        same_size = changes.totals == size  # (K,)
+        chosen = same_size[changes.classes]  # (m,)
+        counts = np.bincount(changes.points[chosen], changes.change[chosen], minlength=points)
+        counts[0] += changes.start[same_size].sum()
         error += np.cumsum(counts) / size
     return error / np.count_nonzero(changes.totals)

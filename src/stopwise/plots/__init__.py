@@ -1,28 +1,29 @@
-"""Pictures of log-likelihood ratios (LLRs), of the speed-accuracy tradeoff, and of where rules stop.
+"""Plots of log-likelihood ratios (LLRs), speed-accuracy tradeoffs, stopping boundaries and guarantees.
 
-Every function returns a matplotlib Figure and leaves pyplot's global state alone; `save` writes it.
+Every function returns a matplotlib Figure and does not change the global state of pyplot; `save` writes the
+figure to files.
 """
 
-from stopwise.plots.boundaries import boundaries, stopping_lines
-from stopwise.plots.conditions import error_conditions
+from stopwise.plots.conditions import llr_errors_by_condition
 from stopwise.plots.errors import llr_error_bars
+from stopwise.plots.guarantees import guarantees
 from stopwise.plots.llr import llr_scatter, llr_trajectories
-from stopwise.plots.promises import promises
+from stopwise.plots.loss_slope import loss_slope
 from stopwise.plots.sat import sat_curves
 from stopwise.plots.sat_bands import sat_bands
+from stopwise.plots.stopping_boundaries import stopping_boundaries, stopping_thresholds
 from stopwise.plots.style import save
-from stopwise.plots.teaching import teaching
 
 __all__ = [
-    "boundaries",
-    "error_conditions",
+    "guarantees",
     "llr_error_bars",
+    "llr_errors_by_condition",
     "llr_scatter",
     "llr_trajectories",
-    "promises",
+    "loss_slope",
     "sat_bands",
     "sat_curves",
     "save",
-    "stopping_lines",
-    "teaching",
+    "stopping_boundaries",
+    "stopping_thresholds",
 ]

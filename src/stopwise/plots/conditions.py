@@ -1,22 +1,20 @@
-"""Errors of several models under several conditions."""
+"""LLR errors of several models under several conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stopwise.plots.style import COLOURS, DASHES, QUIET, TRUTH, finish
+from stopwise.plots.style import COLORS, DASHES, GRAY, MARKERS, TRUTH_COLOR, finish, mean_and_sem
 
 # panel → condition → model → errors of the runs
 Panels = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
-MARKERS = "osD^vP"
 
 
-def error_conditions(
+def llr_errors_by_condition(
     rows: Mapping[str, Panels],
     *,
     starred: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
@@ -24,25 +22,25 @@ def error_conditions(
     trivial: Mapping[str, float] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw mean errors with standard errors: a row a world, a panel a group of conditions.
+    """Plot mean LLR errors with standard errors, in a grid of panels.
 
     Parameters
     ----------
     rows
         By row: by panel: by condition: by model: the errors of its runs. All rows have the same panels.
     starred
-        By row, by panel: the conditions to shade and star.
+        By row, by panel: the conditions to shade and to mark with a star.
     limits
-        By row: the statistical limit, a dashed line.
+        By row: the statistical limit, shown as a dashed line.
     trivial
-        By row: the error of predicting 0 always, a dotted line.
+        By row: the error of always predicting 0, shown as a dotted line.
     title
         Title of the figure.
 
     Examples
     --------
     >>> errors = {"0": {"lstm": [80.0, 82.0], "ours": [1.9, 2.1]}, "0.01": {"lstm": [95.0, 96.0]}}
-    >>> figure = error_conditions({"a = 2": {"weight decay": errors}}, limits={"a = 2": 1.6})
+    >>> figure = llr_errors_by_condition({"a = 2": {"weight decay": errors}}, limits={"a = 2": 1.6})
     >>> figure.axes[0].get_title()
     'weight decay'
     """
@@ -63,21 +61,21 @@ def error_conditions(
         for axes, panel in zip(line, panels):
             _panel(axes, content[panel], models, (starred or {}).get(row, {}).get(panel, ()))
             if limits and row in limits:
-                axes.axhline(limits[row], color=TRUTH, ls=DASHES, lw=1.1, zorder=1)
+                axes.axhline(limits[row], color=TRUTH_COLOR, ls=DASHES, lw=1.1, zorder=1)
             if trivial and row in trivial:
-                axes.axhline(trivial[row], color=QUIET, ls=":", lw=1.2, zorder=1)
+                axes.axhline(trivial[row], color=GRAY, ls=":", lw=1.2, zorder=1)
             if number == 0:
                 axes.set_title(panel)
         line[0].set_ylabel(f"{row}\nLLR error (nats)")
         _star(line, content, panels, (starred or {}).get(row, {}))
     handles = [
-        Line2D([], [], color=COLOURS[i % 6], marker=MARKERS[i % 6], ls="", label=model)
+        Line2D([], [], color=COLORS[i % 6], marker=MARKERS[i % 6], ls="", label=model)
         for i, model in enumerate(models)
     ]
     if limits:
-        handles.append(Line2D([], [], color=TRUTH, ls=DASHES, label="statistical limit"))
+        handles.append(Line2D([], [], color=TRUTH_COLOR, ls=DASHES, label="statistical limit"))
     if trivial:
-        handles.append(Line2D([], [], color=QUIET, ls=":", label="predicting 0"))
+        handles.append(Line2D([], [], color=GRAY, ls=":", label="predicting 0"))
     finish(figure, title, handles)
     return figure
 
@@ -96,23 +94,21 @@ def _panel(
         if condition in starred:
             axes.axvspan(place - 0.5, place + 0.5, color="0.92", zorder=0)
         for i, model in enumerate(models):
-            runs = np.asarray(cell.get(model, ()), dtype=float)
-            if not runs.size:
+            if not len(cell.get(model, ())):
                 continue
             x = place + (i - (len(models) - 1) / 2) * 0.13
-            sem = runs.std(ddof=1) / np.sqrt(runs.size) if runs.size > 1 else 0.0
-            mean = runs.mean()
-            # A bar down to 0 has no place on a logarithmic axis.
+            mean, sem = mean_and_sem(cell[model])
+            # An error bar must not reach 0 on a logarithmic axis.
             axes.errorbar(
                 x, mean, yerr=[[min(sem, 0.9 * mean)], [sem]], marker=MARKERS[i % 6], ms=5,
-                color=COLOURS[i % 6], elinewidth=1.4, capsize=2, zorder=3,
+                color=COLORS[i % 6], elinewidth=1.4, capsize=2, zorder=3,
             )  # fmt: skip
 
 
 def _star(
     line: Sequence[Axes], content: Panels, panels: Sequence[str], starred: Mapping[str, Sequence[str]]
 ) -> None:
-    """Put a star over each shaded condition, at the top of its panel."""
+    """Draw a star above each shaded condition, at the top of its panel."""
     for axes, panel in zip(line, panels):
         for place, condition in enumerate(content[panel]):
             if condition in starred.get(panel, ()):

@@ -1,4 +1,4 @@
-"""Bars of LLR errors."""
+"""Bar plots of LLR errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from stopwise.plots.style import COLOURS, DASHES, TRUTH, figure_with_panels, finish
+from stopwise.plots.style import COLORS, DASHES, TRUTH_COLOR, figure_with_panels, finish, mean_and_sem
 from stopwise.validation import check_real
 
 
@@ -19,17 +19,17 @@ def llr_error_bars(
     trivial: float | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw mean absolute LLR errors as horizontal bars, the best on top.
+    """Plot mean absolute LLR errors as horizontal bars, the smallest on top.
 
     Parameters
     ----------
     errors
-        By model name, the error in nats, or the errors of several runs: their mean is drawn with the
-        standard error of the mean.
+        By model name: the error in nats, or the errors of several runs, of which the mean and its standard
+        error are shown.
     limit
-        The least error the amount of data allows, drawn as a line.
+        The statistical limit: the smallest error possible with the given amount of data; shown as a line.
     trivial
-        The error of predicting 0 always, drawn as a line.
+        The error of always predicting 0, shown as a line.
     title
         Title of the figure.
 
@@ -40,35 +40,35 @@ def llr_error_bars(
     ['accumulator', 'lstm']
     """
     means, sems = _means_and_sems(errors)
-    order = sorted(means, key=means.__getitem__)
-    figure, (panel,) = figure_with_panels(1, width=6.2, height=1.1 + 0.42 * len(order))
-    values = [means[name] for name in order]
-    whiskers = [sems[name] for name in order]
-    rows = np.arange(len(order))
-    panel.barh(rows, values, height=0.66, color=COLOURS[0])
+    names = sorted(means, key=means.__getitem__)
+    figure, (panel,) = figure_with_panels(1, width=6.2, height=1.1 + 0.42 * len(names))
+    values = [means[name] for name in names]
+    whiskers = [sems[name] for name in names]
+    rows = np.arange(len(names))
+    panel.barh(rows, values, height=0.66, color=COLORS[0])
     panel.errorbar(values, rows, xerr=whiskers, fmt="none", ecolor="0.2", elinewidth=1.4, capsize=3)
     for row, value, whisker in zip(rows, values, whiskers):
         text = _three_digits(value, whisker)
-        # The white ground keeps the number readable where a reference line crosses it.
+        # The white background keeps the number readable where a reference line crosses it.
         panel.annotate(
             text, (value + whisker, row), (6, 0), textcoords="offset points", va="center",
             zorder=5, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
-    panel.set_yticks(rows, order)
+    panel.set_yticks(rows, names)
     panel.invert_yaxis()
     references = {"limit": ("statistical limit", limit), "trivial": ("predicting 0", trivial)}
-    known = {
+    lines = {
         text: check_real(argument, value, 0.0, open_high=True)
         for argument, (text, value) in references.items()
         if value is not None
     }
-    for name, value in known.items():
-        panel.axvline(value, color=TRUTH, ls=DASHES, lw=1.2, zorder=3)
+    for name, value in lines.items():
+        panel.axvline(value, color=TRUTH_COLOR, ls=DASHES, lw=1.2, zorder=3)
         panel.annotate(
             f"{name}: {value:.3g}", (value, 1), (0, 3), xycoords=("data", "axes fraction"),
             textcoords="offset points", ha="center", fontsize=9,
         )  # fmt: skip
-    panel.set_xlim(0, 1.18 * max(*values, *known.values(), 1e-12))
+    panel.set_xlim(0, 1.18 * max(*values, *lines.values(), 1e-12))
     panel.set_xlabel("mean absolute LLR error (nats)")
     panel.spines["left"].set_visible(False)
     panel.tick_params(axis="y", length=0)
@@ -77,7 +77,7 @@ def llr_error_bars(
 
 
 def _means_and_sems(errors: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return mean and standard error of the mean of each model's runs; one run has none, 0."""
+    """Return the mean of the runs of each model, and its standard error."""
     if not isinstance(errors, Mapping) or not errors:
         raise ValueError(
             f"`errors` must be a dict {{model name: error or errors of runs}}; got {errors!r:.60}."
@@ -87,13 +87,14 @@ def _means_and_sems(errors: Mapping[str, Any]) -> tuple[dict[str, float], dict[s
         runs = np.atleast_1d(np.asarray(value, dtype=float))
         if runs.ndim != 1 or not runs.size or not np.isfinite(runs).all() or runs.min() < 0:
             raise ValueError(f"`errors[{name!r}]` must be one or more finite numbers >= 0; got {value!r}.")
-        means[name] = float(runs.mean())
-        sems[name] = float(runs.std(ddof=1) / np.sqrt(runs.size)) if runs.size > 1 else 0.0
+        means[name], sems[name] = map(float, mean_and_sem(runs))
     return means, sems
 
 
 def _three_digits(value: float, sem: float) -> str:
-    """Return a value to three digits and its standard error, if any, to as many places, and one digit.
+    """Return a value with three digits and, if not 0, its standard error with as many decimal places.
+
+    There are more decimal places if the standard error would otherwise show no digit.
 
     Examples
     --------
@@ -108,5 +109,5 @@ def _three_digits(value: float, sem: float) -> str:
 
 
 def _places(value: float, digits: int) -> int:
-    """Return how many decimal places show so many digits of a number."""
+    """Return the number of decimal places that show `digits` significant digits."""
     return max(0, digits - 1 - int(np.floor(np.log10(value)))) if value > 0 else 0

@@ -1,4 +1,4 @@
-"""Log-likelihood ratios (LLRs) over time, and against the truth."""
+"""Log-likelihood ratios (LLRs) over time, and estimated against true LLRs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stopwise.metrics import llr_error
-from stopwise.plots.style import COLOURS, DASHES, QUIET, TRUTH, figure_with_panels, finish
+from stopwise.plots.style import COLORS, DASHES, GRAY, TRUTH_COLOR, figure_with_panels, finish
 from stopwise.validation import check_class_indices, check_integer, check_real
 
-DENSITY = LinearSegmentedColormap.from_list("density", ["#A6CEE6", COLOURS[0], "#00304D"])
+DENSITY_COLORMAP = LinearSegmentedColormap.from_list("density", ["#A6CEE6", COLORS[0], "#00304D"])
 
 
 def llr_trajectories(
@@ -27,22 +27,22 @@ def llr_trajectories(
     thresholds: float | Sequence[float] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw LLRs over time, one panel a model on a common axis: a saturating model stays flat.
+    """Plot LLRs over time, with one panel per model and a common axis; a saturating model stays flat.
 
     Parameters
     ----------
     estimates
-        Scores (n, T, K) by model name; steps past a series' end are NaN.
+        Scores (n, T, K) by model name; NaN after the end of a series.
     truth
-        (n, T, K) exact scores, drawn dashed behind the estimates; None if not known.
+        (n, T, K) exact scores, shown dashed behind the estimates; None if not known.
     y
-        (n,) class indices that colour the lines; None draws all of them in one colour.
+        (n,) class indices that set the colors of the lines; None: all lines have the same color.
     pair
         The classes (k, l) of the LLR log p(x | k) / p(x | l).
     series
-        How many series, taken from the classes of the pair in turn; or the indices of the series.
+        Number of series, taken alternately from the classes of the pair; or the indices of the series.
     thresholds
-        Drawn as lines at plus and minus each; infinite ones are left out.
+        Shown as lines at plus and minus each threshold; infinite ones are omitted.
     title
         Title of the figure.
 
@@ -64,26 +64,26 @@ def llr_trajectories(
     time = np.arange(1, steps + 1)
     for panel, (name, estimate) in zip(panels, scores.items()):
         for i in chosen:
-            colour = _class_colour(None if labels is None else int(labels[i]), (l, k))
+            color = _class_color(None if labels is None else int(labels[i]), (l, k))
             if exact is not None:
-                panel.plot(time, exact[i, :, k] - exact[i, :, l], color=TRUTH, ls=DASHES, lw=0.9, zorder=2)
-            panel.plot(
-                time, estimate[i, :, k] - estimate[i, :, l], color=colour, lw=2.4, alpha=0.75, zorder=3
-            )
+                panel.plot(
+                    time, exact[i, :, k] - exact[i, :, l], color=TRUTH_COLOR, ls=DASHES, lw=0.9, zorder=2
+                )
+            panel.plot(time, estimate[i, :, k] - estimate[i, :, l], color=color, lw=2.4, alpha=0.75, zorder=3)
         panel.axhline(0, color="0.85", lw=0.8, zorder=0)
         for level in levels:
-            panel.axhline(level, color=QUIET, lw=1, ls=":", zorder=1)
-            panel.axhline(-level, color=QUIET, lw=1, ls=":", zorder=1)
+            panel.axhline(level, color=GRAY, lw=1, ls=":", zorder=1)
+            panel.axhline(-level, color=GRAY, lw=1, ls=":", zorder=1)
         panel.set_title(name)
         panel.set_xlabel("step")
         panel.set_xlim(1, max(steps, 2))
     panels[0].set_ylabel(f"LLR of class {k} over class {l} (nats)")
     present = sorted({int(label) for label in labels[chosen]}) if labels is not None else []
-    handles = [Line2D([], [], color=_class_colour(c, (l, k)), lw=2, label=f"true class {c}") for c in present]
+    handles = [Line2D([], [], color=_class_color(c, (l, k)), lw=2, label=f"true class {c}") for c in present]
     if exact is not None:
-        handles.append(Line2D([], [], color=TRUTH, ls=DASHES, lw=1, label="true LLR"))
+        handles.append(Line2D([], [], color=TRUTH_COLOR, ls=DASHES, lw=1, label="true LLR"))
     if levels:
-        handles.append(Line2D([], [], color=QUIET, ls=":", lw=1, label="threshold"))
+        handles.append(Line2D([], [], color=GRAY, ls=":", lw=1, label="threshold"))
     finish(figure, title, handles)
     return figure
 
@@ -96,20 +96,21 @@ def llr_scatter(
     seed: int = 0,
     title: str | None = None,
 ) -> Figure:
-    """Draw estimated against true LLRs, one panel a model: on the diagonal is right, flat is saturated.
+    """Plot estimated against true LLRs, one panel per model; exact estimates lie on the diagonal.
 
-    The slope in each panel is the regression slope over all pairs of classes, steps and series.
+    The slope in each panel is the regression slope over all pairs of classes, steps and series. It is close
+    to 0 if the estimates saturate.
 
     Parameters
     ----------
     estimates
-        Scores (n, T, K) by model name; steps past a series' end are NaN.
+        Scores (n, T, K) by model name; NaN after the end of a series.
     truth
         (n, T, K) exact scores.
     points
-        How many LLRs to draw at most, a random sample of all of them.
+        Maximum number of LLRs shown, a random sample of all LLRs.
     seed
-        What the sample is drawn from.
+        Seed of the sample.
     title
         Title of the figure.
 
@@ -117,14 +118,14 @@ def llr_scatter(
     --------
     >>> from stopwise.datasets import gaussian
     >>> X, y, truth = gaussian(n=50, seed=0)
-    >>> figure = llr_scatter({"half as sure": 0.5 * truth}, truth)
+    >>> figure = llr_scatter({"half": 0.5 * truth}, truth)
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['slope 0.50', 'exact']
     """
     scores, exact = _check_estimates(estimates, truth)
     if exact is None:
         raise ValueError(
-            "`truth` must be the exact scores (n, T, K); got None. Use llr_trajectories without it."
+            "`truth` must be the exact scores (n, T, K); got None. If they are unknown, use llr_trajectories."
         )
     rng = np.random.default_rng(check_integer("seed", seed, 0))
     lengths = np.isfinite(exact[:, :, 0]).sum(axis=1)
@@ -132,7 +133,7 @@ def llr_scatter(
     for name, array in {**scores, "truth": exact}.items():
         if np.isnan(array[inside]).any():
             raise ValueError(
-                f"{name!r} holds NaN before the end of a series, as `truth` has it. Mend the scores."
+                f"{name!r} holds NaN before the end of a series, where `truth` is finite. Correct the scores."
             )
     rows = np.argwhere(inside)  # (m, 2) series and step
     first, second = np.triu_indices(exact.shape[2], k=1)
@@ -150,9 +151,16 @@ def llr_scatter(
     figure, panels = figure_with_panels(len(scores), width=3.1, height=3.95, sharey=True)
     for panel, (name, estimate) in zip(panels, drawn.items()):
         panel.hexbin(
-            true, estimate, gridsize=50, extent=extent, mincnt=1, bins="log", cmap=DENSITY, linewidths=0.1
+            true,
+            estimate,
+            gridsize=50,
+            extent=extent,
+            mincnt=1,
+            bins="log",
+            cmap=DENSITY_COLORMAP,
+            linewidths=0.1,
         )
-        panel.plot([-reach, reach], [-reach, reach], color=TRUTH, ls=DASHES, lw=1)
+        panel.plot([-reach, reach], [-reach, reach], color=TRUTH_COLOR, ls=DASHES, lw=1)
         slope = llr_error(scores[name], exact, lengths).slope
         panel.text(0.05, 0.94, f"slope {slope:.2f}", transform=panel.transAxes, va="top", weight="bold")
         panel.set(title=name, xlabel="true LLR (nats)", xlim=extent[:2], ylim=extent[2:], box_aspect=1)
@@ -165,7 +173,7 @@ def llr_scatter(
 def _check_estimates(
     estimates: Mapping[str, Any], truth: Any
 ) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
-    """Return the scores (n, T, K) by model and the exact ones, all of one shape."""
+    """Return the scores (n, T, K) by model, and the exact scores, after checking that shapes agree."""
     if not isinstance(estimates, Mapping) or not estimates:
         raise ValueError(
             f"`estimates` must be a dict {{model name: scores (n, T, K)}}; got {estimates!r:.60}."
@@ -180,12 +188,12 @@ def _check_estimates(
         if array.shape != shape:
             raise ValueError(
                 f"`{argument}` must have the shape of the other scores, {shape}; got {array.shape}. "
-                "All models must be shown the same series."
+                "Use the same series for all models."
             )
         if np.isinf(array).any() or not np.isfinite(array).any(axis=(1, 2)).all():
             raise ValueError(
-                f"`{argument}` must hold finite scores (NaN past a series' end); it holds infinity, or a "
-                "series without any."
+                f"`{argument}` must hold finite scores, NaN only after the end of a series; it holds "
+                "infinity, or a series of NaN only."
             )
     exact = named.pop("truth")[1] if truth is not None else None
     return dict(named.values()), exact
@@ -205,7 +213,7 @@ def _check_pair(pair: tuple[int, int], classes: int) -> tuple[int, int]:
 def _choose_series(
     series: int | Sequence[int], labels: np.ndarray | None, pair: tuple[int, int], n: int
 ) -> np.ndarray:
-    """Return indices: those asked for, or the first ones of the two classes in turn."""
+    """Return the given indices, or those of the first series, alternating between the two classes."""
     if np.ndim(series):
         return np.array([check_integer("series", i, 0, n - 1) for i in series])  # type: ignore[union-attr]
     count = check_integer("series", series, 1)
@@ -214,7 +222,7 @@ def _choose_series(
     ranks = {int(i): rank for c in pair for rank, i in enumerate(np.flatnonzero(labels == c))}
     if not ranks:
         raise ValueError(
-            f"`y` holds no series of the classes {pair} of `pair`. Choose others, or give indices."
+            f"`y` holds no series of the classes {pair} of `pair`. Choose another pair, or give indices."
         )
     return np.array(sorted(ranks, key=lambda i: (ranks[i], i))[:count])
 
@@ -225,6 +233,6 @@ def _finite_levels(thresholds: float | Sequence[float] | None) -> list[float]:
     return [v for v in (check_real("thresholds", value, 0.0) for value in values) if np.isfinite(v)]
 
 
-def _class_colour(label: int | None, pair: tuple[int, int]) -> str:
-    """Return the colour of a class: vermilion and blue for the pair, grey for others."""
-    return {pair[0]: COLOURS[1], pair[1]: COLOURS[0], None: COLOURS[0]}.get(label, QUIET)
+def _class_color(label: int | None, pair: tuple[int, int]) -> str:
+    """Return the color of a class: vermilion and blue for the pair, gray for others."""
+    return {pair[0]: COLORS[1], pair[1]: COLORS[0], None: COLORS[0]}.get(label, GRAY)

@@ -8,27 +8,29 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from stopwise.plots.style import DASHES, QUIET, TRUTH, figure_with_panels, finish, line_style, log_axis
+from stopwise.plots.style import DASHES, GRAY, TRUTH_COLOR, figure_with_panels, finish, line_style, log_axis
 
-MOST_CURVE_POINTS = 2000
+MAX_CURVE_POINTS = 2000
 
 
 def sat_curves(
     curves: Mapping[str, Any], oracle: Any = None, *, log: bool = True, title: str | None = None
 ) -> Figure:
-    """Draw speed-accuracy tradeoff curves: macro error against mean hitting time; lower left is better.
+    """Plot speed-accuracy tradeoff curves: macro error rate against mean hitting time; lower left is better.
 
-    The time axis ends a little after the last curve has come to its least error: waiting longer gains
-    nothing. The legend lists the curves from worst to best mean error.
+    The time axis ends shortly after the last curve reaches its minimal error, because waiting longer gains
+    nothing. The legend lists the curves from the worst to the best mean error.
 
     Parameters
     ----------
     curves
-        By model name, objects with the arrays `mean_time` and `error`, as `stopwise.metrics.sat_curve` gives.
+        By model name: objects with the arrays `mean_time` and `error`, as returned by
+        `stopwise.metrics.sat_curve`.
     oracle
-        The curve of the true LLRs, drawn black and dashed: nothing can be better on average.
+        The curve of the true LLRs, shown black and dashed: the best possible on average.
     log
-        Logarithmic error axis. An error of exactly 0 is drawn on a floor line below all others, marked so.
+        Whether the error axis is logarithmic. An error of exactly 0 is shown on a labeled line below all
+        others.
     title
         Title of the figure.
 
@@ -47,23 +49,23 @@ def sat_curves(
     styles = {name: line_style(i) for i, name in enumerate(points)}
     if oracle is not None:
         if "true LLR" in points:
-            raise ValueError("the name 'true LLR' in `curves` is kept for the oracle. Rename the curve.")
-        styles["true LLR"] = {"color": TRUTH, "lw": 1.6, "ls": DASHES, "zorder": 4}
+            raise ValueError("the name 'true LLR' in `curves` is reserved for the oracle. Rename the curve.")
+        styles["true LLR"] = {"color": TRUTH_COLOR, "lw": 1.6, "ls": DASHES, "zorder": 4}
         points["true LLR"] = _curve_points("oracle", oracle)
     figure, (panel,) = figure_with_panels(1, width=6.4, height=3.8)
     floor = _error_floor([error for _, error in points.values()]) if log else 0.0
-    end = 1 + 1.08 * (max(_time_of_least_error(*curve) for curve in points.values()) - 1) + 1e-9
-    # From worst to best, the order in which the lines lie above one another.
-    order = sorted(points, key=lambda name: -_mean_error(*points[name], end))
-    for name in order:
+    end = 1 + 1.08 * (max(_time_of_min_error(*curve) for curve in points.values()) - 1) + 1e-9
+    # From worst to best, the vertical order of the lines in the plot.
+    names = sorted(points, key=lambda name: -_mean_error(*points[name], end))
+    for name in names:
         time, error = _within(*points[name], end)
         panel.plot(time, 100 * np.maximum(error, floor), drawstyle="steps-post", label=name, **styles[name])
     if log:
         log_axis(panel)
     if log and any((error == 0).any() for _, error in points.values()):
-        panel.axhline(100 * floor, color=QUIET, lw=0.8, ls=":", zorder=1)
+        panel.axhline(100 * floor, color=GRAY, lw=0.8, ls=":", zorder=1)
         panel.annotate(
-            "no error seen (0 %)", (0, 100 * floor), (4, 4), xycoords=("axes fraction", "data"),
+            "no errors (0 %)", (0, 100 * floor), (4, 4), xycoords=("axes fraction", "data"),
             textcoords="offset points", fontsize=9, color="0.35",
         )  # fmt: skip
     panel.set(xlabel="mean hitting time (steps)", ylabel="macro error (%)", xlim=(1, end))
@@ -77,13 +79,13 @@ def _curve_points(name: str, curve: Any) -> tuple[np.ndarray, np.ndarray]:
     if not hasattr(curve, "mean_time") or not hasattr(curve, "error"):
         raise ValueError(
             f"curve {name!r} must have the arrays `mean_time` and `error`; got {type(curve).__name__}. "
-            "Make it with stopwise.metrics.sat_curve(scores, y)."
+            "Compute it with stopwise.metrics.sat_curve(scores, y)."
         )
     time, error = np.asarray(curve.mean_time, float), np.asarray(curve.error, float)
     if time.ndim != 1 or time.shape != error.shape or not time.size:
         raise ValueError(
-            f"curve {name!r} needs `mean_time` and `error` of one shape (P,), P >= 1; got {time.shape} and "
-            f"{error.shape}."
+            f"curve {name!r} needs `mean_time` and `error` of the same shape (P,), P >= 1; got {time.shape} "
+            f"and {error.shape}."
         )
     if (
         not np.isfinite([time, error]).all()
@@ -91,12 +93,14 @@ def _curve_points(name: str, curve: Any) -> tuple[np.ndarray, np.ndarray]:
         or error.max() > 1
         or (np.diff(time) < 0).any()
     ):
-        raise ValueError(f"curve {name!r} must have errors in [0, 1] and times that never fall, all finite.")
+        raise ValueError(
+            f"curve {name!r} must have finite errors in [0, 1] and finite, non-decreasing times."
+        )
     return time, error
 
 
 def _error_floor(errors: Iterable[np.ndarray]) -> float:
-    """Return where to draw an error of 0 on a logarithmic axis: half the least error above 0."""
+    """Return the height for an error of 0 on a logarithmic axis: half the smallest positive error."""
     positive = np.concatenate([error[error > 0] for error in errors])
     return float(positive.min()) / 2 if positive.size else 1e-3
 
@@ -107,18 +111,18 @@ def _mean_error(time: np.ndarray, error: np.ndarray, end: float) -> float:
     return float(error @ widths / widths.sum())
 
 
-def _time_of_least_error(time: np.ndarray, error: np.ndarray) -> float:
-    """Return the first time at which the error is within a twentieth of its least."""
+def _time_of_min_error(time: np.ndarray, error: np.ndarray) -> float:
+    """Return the first time at which the error is within 5 % of its minimum."""
     return float(time[np.argmax(error <= 1.05 * error.min())])
 
 
 def _within(time: np.ndarray, error: np.ndarray, end: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the step function up to `end`, with no more points than a picture can show."""
+    """Return the step function up to `end`, with at most `MAX_CURVE_POINTS` points and the end."""
     changes = np.append(True, error[1:] != error[:-1]) & (time <= end)
     changes[0] = True
     time, error = time[changes], error[changes]
-    if len(time) > MOST_CURVE_POINTS:
-        grid = np.linspace(time[0], end, MOST_CURVE_POINTS)
+    if len(time) > MAX_CURVE_POINTS:
+        grid = np.linspace(time[0], end, MAX_CURVE_POINTS)
         keep = np.unique(np.searchsorted(time, grid, side="right") - 1)
         time, error = time[keep], error[keep]
     return np.append(time, max(end, time[-1])), np.append(error, error[-1])

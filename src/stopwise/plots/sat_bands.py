@@ -1,4 +1,4 @@
-"""Speed-accuracy curves of repeated runs, with what is significant."""
+"""Speed-accuracy curves of repeated runs, with significance levels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stopwise.plots.style import COLOURS, QUIET, figure_with_panels, finish, line_style, log_axis
+from stopwise.plots.style import (
+    COLORS,
+    GRAY,
+    MARKERS,
+    figure_with_panels,
+    finish,
+    line_style,
+    log_axis,
+    mean_and_sem,
+)
 
-MARKERS = "osD^vP"
-WIDE = 8.0  # errors further apart than this get a logarithmic axis
+LOG_RATIO = (
+    8.0  # the error axis is logarithmic if the ratio of the largest to the smallest error exceeds this
+)
 STARS = ((1e-3, "***"), (1e-2, "**"), (5e-2, "*"))
 
 
@@ -25,21 +35,21 @@ def sat_bands(
     points: Mapping[str, tuple[float, float]] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw mean macro errors of repeated runs at common hitting times, with bands of one standard error.
+    """Plot mean macro error rates of repeated runs at common hitting times, with bands of one standard error.
 
     Parameters
     ----------
     times
         (P,) mean hitting times.
     errors
-        By model, (R, P) macro errors of R runs.
+        By model: (R, P) macro error rates of R runs.
     p_values
-        (P,) of a proposed model beating every baseline; shaded where below 0.05, with stars: one below 0.05,
-        two below 0.01, three below 0.001.
+        (P,) p-values of a proposed model being better than every baseline. Times with p < 0.05 are shaded
+        and marked with stars: * below 0.05, ** below 0.01, *** below 0.001.
     reference
-        Name and (P,) errors of a dashed line.
+        Name and errors (P,) of a dashed line.
     points
-        By name, (time, error) of methods that work at one point only.
+        By name: (time, error) of methods that have a single operating point.
     title
         Title of the figure.
 
@@ -54,16 +64,14 @@ def sat_bands(
     at = np.asarray(times, dtype=float)
     handles = []
     for i, (name, runs) in enumerate(errors.items()):
-        runs = 100 * np.asarray(runs, dtype=float)
-        mean = runs.mean(0)
-        sem = runs.std(0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.zeros_like(mean)
+        mean, sem = mean_and_sem(100 * np.asarray(runs, dtype=float))
         style = line_style(i)
         handles += panel.plot(at, mean, label=name, **style)
         panel.fill_between(at, mean - sem, mean + sem, color=style["color"], alpha=0.25, lw=0)
     if reference is not None:
         name, line = reference
         handles += panel.plot(
-            at, 100 * np.asarray(line, dtype=float), label=name, color=QUIET, lw=1.4, ls="--"
+            at, 100 * np.asarray(line, dtype=float), label=name, color=GRAY, lw=1.4, ls="--"
         )
     for i, (name, (time, error)) in enumerate((points or {}).items()):
         panel.plot(
@@ -74,7 +82,7 @@ def sat_bands(
         )
     panel.set(xlabel="mean hitting time (samples)", ylabel="macro error (%)", xlim=(at[0], at[-1]))
     means = np.concatenate([np.mean(runs, axis=0) for runs in errors.values()])
-    if means.min() > 0 and means.max() > WIDE * means.min():
+    if means.min() > 0 and means.max() > LOG_RATIO * means.min():
         log_axis(panel)
     else:
         panel.set_ylim(bottom=0)
@@ -86,7 +94,7 @@ def sat_bands(
 
 
 def _shade(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:
-    """Shade where p < 0.05, and write stars above each stretch of one level."""
+    """Shade the times with p < 0.05, with stars above each interval of one significance level."""
     edges = np.concatenate([at[:1], (at[1:] + at[:-1]) / 2, at[-1:]])
     levels = [next((stars for bound, stars in STARS if value < bound), "") for value in p]
     start = 0
@@ -95,7 +103,7 @@ def _shade(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:
             continue
         if levels[start]:
             low, high = edges[start], edges[i]
-            panel.axvspan(low, high, color=COLOURS[4], alpha=0.07 * len(levels[start]), lw=0, zorder=0)
+            panel.axvspan(low, high, color=COLORS[4], alpha=0.07 * len(levels[start]), lw=0, zorder=0)
             panel.text(
                 (low + high) / 2, 1.01, levels[start], transform=panel.get_xaxis_transform(),
                 ha="center", fontsize=10,

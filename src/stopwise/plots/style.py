@@ -1,4 +1,4 @@
-"""The common look: colours the colour-blind tell apart (Okabe and Ito), the truth black and dashed."""
+"""The common style: colors safe for color blindness (Okabe and Ito); the truth is black and dashed."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stopwise.atomic import written_aside
+from stopwise.atomic import atomic_write
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-TRUTH = "black"
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+TRUTH_COLOR = "black"
 DASHES = (0, (4, 3))
-QUIET = "0.55"
+GRAY = "0.55"
+MARKERS = "osD^vP"
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """Write a figure as ``path.png`` (150 dpi) and ``path.svg``; return both paths.
 
-    The same figure gives the same bytes. Files are written aside and moved into place when whole.
+    The same figure always gives the same bytes. The files are written atomically.
 
     Examples
     --------
@@ -34,42 +36,58 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """
     base = str(path).removesuffix(".png").removesuffix(".svg")
     png, svg = Path(f"{base}.png"), Path(f"{base}.svg")
-    with written_aside(png, svg) as [aside_png, aside_svg], mpl.rc_context({"svg.hashsalt": "stopwise"}):
-        figure.savefig(aside_png, dpi=150)
-        figure.savefig(aside_svg, metadata={"Date": None})
+    with atomic_write(png, svg) as [part_png, part_svg], mpl.rc_context({"svg.hashsalt": "stopwise"}):
+        figure.savefig(part_png, dpi=150)
+        figure.savefig(part_svg, metadata={"Date": None})
     return png, svg
 
 
 def line_style(i: int) -> dict[str, Any]:
-    """Return the style of the i-th model's line; when the colours run out, they start again dash-dotted."""
-    ls = "-" if i < len(COLOURS) else "-."
-    return {"color": COLOURS[i % len(COLOURS)], "lw": 2, "ls": ls, "zorder": 3}
+    """Return the line style of model i; from the seventh model on, colors repeat with dash-dotted lines."""
+    ls = "-" if i < len(COLORS) else "-."
+    return {"color": COLORS[i % len(COLORS)], "lw": 2, "ls": ls, "zorder": 3}
+
+
+def mean_and_sem(runs: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean over runs (R, ...) and its standard error, which is 0 for a single run.
+
+    Examples
+    --------
+    >>> mean, sem = mean_and_sem([4.0, 6.0])
+    >>> float(mean), float(sem)
+    (5.0, 1.0)
+    """
+    runs = np.asarray(runs, dtype=float)
+    mean = runs.mean(axis=0)
+    if len(runs) == 1:
+        return mean, np.zeros_like(mean)
+    return mean, runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
 
 
 def figure_with_panels(
     count: int, width: float, height: float, sharey: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `count` panels, at most five in a row."""
+    """Return a figure with `count` panels, at most five per row."""
     columns = min(count, 5)
     rows = -(-count // columns)
     figure = Figure(figsize=(max(width * columns, 4.2), height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, sharey=sharey, squeeze=False).ravel().tolist()
-    for spare in grid[count:]:
-        spare.remove()
+    for unused in grid[count:]:
+        unused.remove()
     for panel in grid[:count]:
         panel.spines[["top", "right"]].set_visible(False)
     return figure, grid[:count]
 
 
 def log_axis(panel: Axes) -> None:
-    """Make the y axis logarithmic, with plain numbers: 1, 2, 3, 5, 10, not powers of ten."""
+    """Make the y axis logarithmic, with tick labels such as 1, 2, 3, 5, 10 instead of powers of ten."""
     panel.set_yscale("log")
     panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panel.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")
 
 
 def finish(figure: Figure, title: str | None, handles: list[Line2D]) -> None:
-    """Add the title, and a legend under the panels."""
+    """Add the title, and a legend below the panels."""
     if title is not None:
         figure.suptitle(title, weight="bold")
     if handles:

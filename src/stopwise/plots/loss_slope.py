@@ -1,4 +1,4 @@
-"""What a decided series still teaches: next to nothing."""
+"""The slope of the loss: steps with a large LLR contribute almost nothing to the gradient."""
 
 from __future__ import annotations
 
@@ -7,39 +7,40 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from stopwise.plots.style import COLOURS, QUIET, figure_with_panels, finish
+from stopwise.plots.style import COLORS, GRAY, figure_with_panels, finish
 
 
-def teaching(marks: Mapping[str, float], *, title: str | None = None) -> Figure:
-    """Draw the slope of the loss over the log-likelihood ratio (LLR), on a logarithmic axis.
+def loss_slope(marks: Mapping[str, float], *, title: str | None = None) -> Figure:
+    """Plot the slope of the loss against the log-likelihood ratio (LLR), on a logarithmic axis.
 
-    The slope of log(1 + exp(-λ)) is 1/(1 + exp(λ)): what a step whose LLR is λ adds to the gradient.
+    The absolute slope of log(1 + exp(-λ)) is 1/(1 + exp(λ)): the contribution to the gradient of a step
+    whose LLR is λ.
 
     Parameters
     ----------
     marks
-        LLRs to mark, by what they are called.
+        LLRs to mark, by their labels.
     title
         Title of the figure.
 
     Examples
     --------
-    >>> figure = teaching({"after 1 sample": 4.0, "after 10": 40.0})
+    >>> figure = loss_slope({"after 1 sample": 4.0, "after 10": 40.0})
     >>> figure.axes[0].get_yscale()
     'log'
     """
     figure, (panel,) = figure_with_panels(1, width=6.2, height=3.2)
     llr = np.linspace(0, 1.25 * max(marks.values(), default=20.0), 400)
-    panel.semilogy(llr, np.exp(-np.logaddexp(0, llr)), color=COLOURS[0], lw=2.4)
+    panel.semilogy(llr, np.exp(-np.logaddexp(0, llr)), color=COLORS[0], lw=2.4)
     for name, value in marks.items():
         height = float(np.exp(-np.logaddexp(0, value)))
-        panel.plot([value], [height], "o", color=COLOURS[1], zorder=4)
+        panel.plot([value], [height], "o", color=COLORS[1], zorder=4)
         panel.annotate(
             f"{name}: {height:.0e}", (value, height), (8, 4), textcoords="offset points", fontsize=9
         )
-    panel.axhline(2.0**-24, color=QUIET, ls=":", lw=1.2)
+    panel.axhline(2.0**-24, color=GRAY, ls=":", lw=1.2)
     panel.annotate(
-        "what float32 still adds to 1", (1, 2.0**-24), (-4, 3), xycoords=("axes fraction", "data"),
+        "rounding error of float32", (1, 2.0**-24), (-4, 3), xycoords=("axes fraction", "data"),
         textcoords="offset points", ha="right", fontsize=9, color="0.4",
     )  # fmt: skip
     panel.set_xlabel("LLR of the true class (nats)")
