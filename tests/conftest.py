@@ -1,7 +1,8 @@
 import os
+import signal
 import sys
 
-# Tests run in parallel processes on few cores: one thread each. Set before torch is imported.
+# Tests run in parallel processes, so each uses one thread. This must be set before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
@@ -13,38 +14,49 @@ def seeded():
     torch.manual_seed(0)
 
 
+@pytest.fixture
+def default_sigint():
+    """Handle SIGINT by raising KeyboardInterrupt, here and in child processes.
+
+    A test run that was started in the background ignores the signal, and child processes inherit that.
+    """
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
 @pytest.fixture(scope="session")
 def run():
-    """Return a function that runs a command, which must end with `code`, and returns what it printed."""
+    """Return a function that runs a command, checks its exit code, and returns its standard output."""
 
     from typer.testing import CliRunner
 
     from stopwise import cli
 
-    def ran(*arguments, code=0):
+    def invoke(*arguments, code=0):
         result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == code, result.output
         return result.stdout
 
-    return ran
+    return invoke
 
 
 @pytest.fixture
 def refusal(monkeypatch, capsys):
-    """Return a function that runs a command which must be refused, and returns the one line it says."""
+    """Return a function that runs a command that must fail, and returns its error message of one line."""
 
     from stopwise import cli
 
-    def refused(*arguments):
+    def invoke(*arguments):
         monkeypatch.setattr(sys, "argv", ["stopwise", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        told = capsys.readouterr().err
+        message = capsys.readouterr().err
         assert ended.value.code == 2
-        assert told.startswith("stopwise: ")
-        assert told.count("\n") == 1
-        return told
+        assert message.startswith("stopwise: ")
+        assert message.count("\n") == 1
+        return message
 
-    return refused
+    return invoke

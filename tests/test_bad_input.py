@@ -8,7 +8,7 @@ from helpers import early
 from stopwise.models.networks import modules
 from stopwise.persistence.folder import ModelFolderError
 
-X, Y, _ = sw.datasets.gaussian(24, dim=2, length=6, seed=0)
+X, Y, _ = sw.datasets.gaussian(24, channels=2, length=6, seed=0)
 
 
 def fit(x=X, y=Y, model="accumulator", **params):

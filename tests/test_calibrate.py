@@ -8,7 +8,7 @@ import stopwise as sw
 from helpers import early
 from stopwise.rules import NoThresholdError
 
-X, Y, _ = sw.datasets.gaussian(n=2400, classes=3, offset=1.5, dim=3, length=10, seed=0)
+X, Y, _ = sw.datasets.gaussian(n=2400, classes=3, offset=1.5, channels=3, length=10, seed=0)
 NAMES = np.array(["ash", "birch", "cedar"])[Y]
 TRAIN, HELD, NEW = slice(0, 300), slice(300, 1500), slice(1500, None)
 

@@ -7,9 +7,9 @@ from scipy.stats import binom
 import stopwise as sw
 
 WORLDS = {
-    "gaussian": lambda k: sw.datasets.gaussian(6000, classes=k, offset=1.0, dim=k, length=60, seed=5),
+    "gaussian": lambda k: sw.datasets.gaussian(6000, classes=k, offset=1.0, channels=k, length=60, seed=5),
     "autoregressive": lambda k: sw.datasets.autoregressive(
-        6000, classes=k, dim=3, length=60, radius=0.5, seed=5, world=1
+        6000, classes=k, channels=3, length=60, radius=0.5, seed=5, world=1
     ),
 }
 

@@ -17,7 +17,7 @@ def small(**params):
 
 @pytest.fixture(scope="module")
 def world():
-    return sw.datasets.gaussian(120, classes=3, offset=1.5, dim=4, length=8, seed=0)
+    return sw.datasets.gaussian(120, classes=3, offset=1.5, channels=4, length=8, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,8 @@ def fitted(world):
 
 
 def test_single_samples_are_learned_close_to_the_best_possible():
-    X, y, _ = sw.datasets.gaussian(2000, offset=1.0, dim=4, length=20, seed=0)
-    X_new, y_new, truth = sw.datasets.gaussian(1000, offset=1.0, dim=4, length=20, seed=1)
+    X, y, _ = sw.datasets.gaussian(2000, offset=1.0, channels=4, length=20, seed=0)
+    X_new, y_new, truth = sw.datasets.gaussian(1000, offset=1.0, channels=4, length=20, seed=1)
     clf = early(order=0, llre_ratio=0.0, max_epochs=30, learning_rate=0.01, rule=sw.SPRT(4.0))
     clf.fit(X, y)
     found = sw.metrics.llr_error(clf.scores(X_new), truth)
@@ -40,9 +40,9 @@ def test_single_samples_are_learned_close_to_the_best_possible():
 
 
 def test_imbalanced_classes_need_no_correction():
-    X, y, _ = sw.datasets.gaussian(4000, offset=1.0, dim=2, length=5, seed=0)
+    X, y, _ = sw.datasets.gaussian(4000, offset=1.0, channels=2, length=5, seed=0)
     rows = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:200]])
-    X_new, _, truth = sw.datasets.gaussian(1000, offset=1.0, dim=2, length=5, seed=1)
+    X_new, _, truth = sw.datasets.gaussian(1000, offset=1.0, channels=2, length=5, seed=1)
     clf = early(order=0, llre_ratio=0.0, max_epochs=30, learning_rate=0.01)
     scores = clf.fit(X[rows], y[rows]).scores(X_new)
     gap = (scores[:, -1, 1] - scores[:, -1, 0]) - (truth[:, -1, 1] - truth[:, -1, 0])
@@ -139,7 +139,7 @@ def test_a_memory_map_is_never_held_whole(tmp_path):
 
 
 def test_on_the_fly_series_are_accepted():
-    X = sw.datasets.GaussianSeries(200, offset=2.0, dim=3, length=5, seed=0)
+    X = sw.datasets.GaussianSeries(200, offset=2.0, channels=3, length=5, seed=0)
     assert small(learning_rate=0.05).fit(X, X.y).score(X, X.y) > 0.8
 
 
@@ -178,7 +178,7 @@ def test_a_class_with_one_series_stays_in_training(world):
 
 
 def test_one_sample_a_series():
-    X, y, _ = sw.datasets.gaussian(40, offset=3.0, dim=2, length=1, seed=0)
+    X, y, _ = sw.datasets.gaussian(40, offset=3.0, channels=2, length=1, seed=0)
     for model in sw.models.MODELS:
         d = early(model, max_epochs=2).fit(X, y).decide(X)
         assert (d.times == 1).all()

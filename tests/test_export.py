@@ -29,14 +29,14 @@ MODELS = [
 
 
 def fitted(**settings):
-    X, y, _ = sw.datasets.gaussian(40, dim=3, length=6, seed=0)
+    X, y, _ = sw.datasets.gaussian(40, channels=3, length=6, seed=0)
     return early(max_epochs=1, rule=sw.SPRT(3.0), polish=False, **settings).fit(X, y)
 
 
 @pytest.mark.parametrize("settings", MODELS, ids=str)
 def test_the_graph_gives_the_scores_of_whole_series(settings, tmp_path):
     clf = fitted(**settings)
-    X = sw.datasets.gaussian(4, dim=3, length=9, seed=1)[0]
+    X = sw.datasets.gaussian(4, channels=3, length=9, seed=1)[0]
     if clf.missing == "mask":
         X[np.random.default_rng(0).random(X.shape) < 0.4] = np.nan
     assert export_onnx(clf, tmp_path / "m.onnx") < 1e-5
@@ -61,7 +61,7 @@ def test_the_example_decides_as_the_classifier(tmp_path):
     command = [sys.executable, "-m", "stopwise.cli", "export", tmp_path / "model", tmp_path / "m.onnx"]
     told = subprocess.run([str(one) for one in command], capture_output=True, text=True, check=True)
     assert "Wrote" in told.stdout
-    X = sw.datasets.gaussian(1, dim=3, length=9, seed=2)[0]
+    X = sw.datasets.gaussian(1, channels=3, length=9, seed=2)[0]
     np.savetxt(tmp_path / "x.csv", X[0], delimiter=",")
     command = [sys.executable, str(EXAMPLE), str(tmp_path / "m.onnx"), str(tmp_path / "x.csv"), "3.0"]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -75,7 +75,7 @@ def test_nothing_is_left_behind_where_the_folder_is_missing(tmp_path):
 
 
 def test_a_large_offset_costs_no_precision_in_the_graph(tmp_path):
-    X, y, _ = sw.datasets.gaussian(40, dim=3, length=6, seed=0)
+    X, y, _ = sw.datasets.gaussian(40, channels=3, length=6, seed=0)
     far = X.astype(np.float64) + 1e9
     clf = early(order=0, max_epochs=1, rule=sw.SPRT(3.0)).fit(far, y)
     export_onnx(clf, tmp_path / "m.onnx")
@@ -88,7 +88,7 @@ def test_a_large_offset_costs_no_precision_in_the_graph(tmp_path):
 
 def test_a_model_without_a_step_cannot_be_exported(tmp_path):
     model = sw.models.Network(Own, order=0, llre_ratio=1.0, polish=False)
-    X, y, _ = sw.datasets.gaussian(40, dim=3, length=6, seed=0)
+    X, y, _ = sw.datasets.gaussian(40, channels=3, length=6, seed=0)
     clf = early(model, max_epochs=1).fit(X, y)
     with pytest.raises(TypeError, match="Network has no step of its own, so it cannot be exported"):
         export_onnx(clf, tmp_path / "m.onnx")

@@ -61,7 +61,7 @@ def test_classifier_training_check_but_for_the_number_of_columns(readonly):
 
 @pytest.fixture(scope="module")
 def world():
-    X, y, _ = sw.datasets.gaussian(60, offset=2.0, dim=2, length=6, seed=0)
+    X, y, _ = sw.datasets.gaussian(60, offset=2.0, channels=2, length=6, seed=0)
     return X, y
 
 

@@ -152,7 +152,7 @@ ESTIMATOR_CHECKS = [
 
 
 def _data(estimator: EarlyClassifier) -> tuple[np.ndarray, np.ndarray]:
-    X, y, _ = gaussian(n=45, classes=3, offset=1.5, dim=3, length=7, seed=0)
+    X, y, _ = gaussian(n=45, classes=3, offset=1.5, channels=3, length=7, seed=0)
     if estimator.missing == "mask":
         X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     return X, y

@@ -76,9 +76,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import stopwise as sw
-    >>> X, y, _ = sw.datasets.gaussian(n=400, offset=1.0, dim=4, length=20, seed=0)
+    >>> X, y, _ = sw.datasets.gaussian(n=400, offset=1.0, channels=4, length=20, seed=0)
     >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
-    >>> X_new, y_new, _ = sw.datasets.gaussian(n=400, offset=1.0, dim=4, length=20, seed=1)
+    >>> X_new, y_new, _ = sw.datasets.gaussian(n=400, offset=1.0, channels=4, length=20, seed=1)
     >>> d = clf.decide(X_new)
     >>> bool((d.labels == y_new).mean() > 0.9), bool(d.times.mean() < 10)
     (True, True)
@@ -241,7 +241,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Examples
         --------
         >>> import stopwise as sw
-        >>> X, y, _ = sw.datasets.gaussian(n=1400, offset=1.0, dim=4, length=20, seed=0)
+        >>> X, y, _ = sw.datasets.gaussian(n=1400, offset=1.0, channels=4, length=20, seed=0)
         >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:400], y[:400])
         >>> clf.calibrate(X[400:], y[400:], error_rate=0.1).rule_.guarantee.confidence
         0.95
@@ -291,7 +291,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Examples
         --------
         >>> import stopwise as sw
-        >>> X, y, _ = sw.datasets.gaussian(n=800, offset=1.0, dim=4, length=20, seed=0)
+        >>> X, y, _ = sw.datasets.gaussian(n=800, offset=1.0, channels=4, length=20, seed=0)
         >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:400], y[:400])
         >>> bool(clf.fit_rule(X[400:], y[400:], mean_time=3).decide(X).times.mean() < 3.5)
         True

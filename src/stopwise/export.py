@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from stopwise.atomic import written_aside
+from stopwise.atomic import atomic_write
 from stopwise.estimator import EarlyClassifier
 
 NEXT = "next_"  # before the names of what comes out
@@ -55,12 +55,12 @@ def export_onnx(clf: EarlyClassifier, path: str | Path) -> float:
         "missing": clf.missing,
         "fill": clf.inputs_.fill.tolist(),
     }
-    with written_aside(path) as [aside]:
+    with atomic_write(path) as [temporary]:
         model = _exported(graph)
         onnx.helper.set_model_props(model, {"stopwise": json.dumps(about)})
         onnx.checker.check_model(model)
-        onnx.save(model, str(aside))
-        difference = _difference(graph, onnxruntime.InferenceSession(str(aside)))
+        onnx.save(model, str(temporary))
+        difference = _difference(graph, onnxruntime.InferenceSession(str(temporary)))
         if not difference <= TOLERANCE:
             raise RuntimeError(
                 f"onnxruntime gives other scores than torch (relative difference {difference:.2g}); "

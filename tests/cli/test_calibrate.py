@@ -12,7 +12,7 @@ from helpers import early
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli")
-    X, y, _ = sw.datasets.gaussian(1600, offset=1.5, dim=3, length=8, seed=0)
+    X, y, _ = sw.datasets.gaussian(1600, offset=1.5, channels=3, length=8, seed=0)
     names = np.array(["left", "right"])[y]
     for name, rows in (("train", slice(0, 200)), ("held", slice(200, 1000)), ("test", slice(1000, None))):
         sw.datasets.write(path / f"{name}.npz", X[rows], names[rows])
@@ -65,7 +65,10 @@ def test_evaluate_sets_promise_and_observation_side_by_side(run, folder, options
     printed = json.loads(run("evaluate", folder / "other", folder / "test.npz", "--json"))
     clf, test = sw.load(folder / "other"), sw.datasets.read(folder / "test.npz")
     expected = sw.rules.observed_rate(
-        clf.rule_.with_prior(clf.prior_), clf.scores(test.X), np.searchsorted(clf.classes_, test.y), min_series=100
+        clf.rule_.with_prior(clf.prior_),
+        clf.scores(test.X),
+        np.searchsorted(clf.classes_, test.y),
+        min_series=100,
     )
     assert np.allclose(printed["observed"], expected)
     assert printed["guarantee"]["words"] == str(clf.rule_.guarantee)

@@ -15,7 +15,7 @@ from stopwise.experiments import demo
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli")
     for name, seed in (("train", 0), ("test", 1)):
-        X, y, _ = sw.datasets.gaussian(200, offset=1.5, dim=3, length=8, seed=seed)
+        X, y, _ = sw.datasets.gaussian(200, offset=1.5, channels=3, length=8, seed=seed)
         sw.datasets.write(path / f"{name}.npz", X, np.array(["left", "right"])[y])
         sw.datasets.write(path / f"{name}.csv", X, np.array(["left", "right"])[y])
         sw.datasets.write(path / f"{name}_X.npy", X, y)

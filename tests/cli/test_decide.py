@@ -18,7 +18,7 @@ from helpers import early
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("decide")
-    X, y, _ = sw.datasets.gaussian(200, offset=1.0, dim=2, length=8, seed=0)
+    X, y, _ = sw.datasets.gaussian(200, offset=1.0, channels=2, length=8, seed=0)
     rule = sw.SPRT(2.5)
     early(order=1, max_epochs=2, rule=rule).fit(X, np.array(["no", "yes"])[y]).save(path / "model")
     return path
@@ -31,7 +31,7 @@ def clf(folder):
 
 @pytest.fixture(scope="module")
 def X():
-    return sw.datasets.gaussian(6, offset=1.0, dim=2, length=8, seed=1)[0]
+    return sw.datasets.gaussian(6, offset=1.0, channels=2, length=8, seed=1)[0]
 
 
 def start(folder, *options):
@@ -136,6 +136,7 @@ def test_a_killed_run_loses_only_what_came_after_the_last_save(folder, clf, X, t
     check(list(printed.values()), clf, X)
 
 
+@pytest.mark.usefixtures("default_sigint")
 def test_an_interrupt_saves_the_states(folder, tmp_path):
     with start(folder, "--state", tmp_path) as process:
         process.stdin.write('{"key": "a", "x": [0, 0]}\nnonsense\n')

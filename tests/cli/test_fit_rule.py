@@ -12,7 +12,7 @@ from helpers import early
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli")
-    X, y, _ = sw.datasets.gaussian(800, offset=1.5, dim=3, length=8, seed=0)
+    X, y, _ = sw.datasets.gaussian(800, offset=1.5, channels=3, length=8, seed=0)
     names = np.array(["left", "right"])[y]
     for name, rows in (("train", slice(0, 200)), ("held", slice(200, None))):
         sw.datasets.write(path / f"{name}.npz", X[rows], names[rows])

@@ -15,7 +15,7 @@ QUICK = ("--trials", 2, "--max-epochs", 2, "--set", "order=0", "--set", "polish=
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("tune")
-    X, y, _ = sw.datasets.gaussian(100, offset=1.5, dim=2, length=5, seed=0)
+    X, y, _ = sw.datasets.gaussian(100, offset=1.5, channels=2, length=5, seed=0)
     sw.datasets.write(path / "data.npz", X, y)
     np.save(path / "groups.npy", np.arange(100) % 7)
     return path
@@ -64,6 +64,7 @@ def test_json_tells_every_trial_and_a_storage_goes_on(run, folder):
     assert len(more["trials"]) == 3
 
 
+@pytest.mark.usefixtures("default_sigint")
 @pytest.mark.parametrize("kept", [True, False])
 def test_an_interrupted_search_keeps_what_is_done(run, folder, kept, monkeypatch, capsys):
     out, calls, judge = folder / f"kept{kept}.json", [], search._Search._judge

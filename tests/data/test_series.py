@@ -113,7 +113,7 @@ def test_only_what_is_asked_for_is_read():
 
 
 def test_series_made_on_the_fly():
-    X = GaussianSeries(5, dim=3, length=4)
+    X = GaussianSeries(5, channels=3, length=4)
     assert_holds(Series(X), X[:])
 
 

@@ -216,9 +216,7 @@ def test_damaged_idx_file_raises(data):
 def test_invalid_arguments_raise(folder, monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"`name` must be one of .*got 'mnst'. Did you mean 'mnist'\?"):
         fetch("mnst")
-    with pytest.raises(
-        ValueError, match=r"uci_hapt cannot be downloaded automatically. .*comes from .* UCI"
-    ):
+    with pytest.raises(ValueError, match=r"uci_hapt cannot be downloaded automatically. .*comes from .* UCI"):
         fetch("uci_hapt")
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing' to save to"):
         fetch("mnist", tmp_path / "missing")

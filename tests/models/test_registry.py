@@ -19,7 +19,9 @@ def test_every_parameter_is_an_option_with_a_meaning(name):
     expected = set()
     for parameter in inspect.signature(MODELS[name]).parameters:
         nested = NESTED.get(parameter)
-        expected |= {f"{parameter}.{one}" for one in inspect.signature(nested).parameters} if nested else {parameter}
+        expected |= (
+            {f"{parameter}.{one}" for one in inspect.signature(nested).parameters} if nested else {parameter}
+        )
     assert set(declared) == expected
     for option in declared.values():
         assert option.meaning.strip(), option.name

@@ -103,7 +103,7 @@ def test_a_loss_by_label_is_the_table_in_the_order_of_the_classes():
     assert fit_rule(*data, cost=0.02, loss=by_label, classes=labels) == expected
     assert fit_rule(*data, cost=0.02, loss=by_label | {("oak", "oak"): 0}, classes=list(labels)) == expected
     d = expected.decide(*data[::2])
-    assert average_cost(d, data[1], time_cost=0.02) < 1
+    assert average_cost(d, data[1], cost=0.02) < 1
 
 
 def pairs(**changes):

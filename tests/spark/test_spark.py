@@ -34,7 +34,7 @@ def spark():
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model")
-    X, y, _ = sw.datasets.gaussian(200, offset=1.0, dim=2, length=STEPS, seed=0)
+    X, y, _ = sw.datasets.gaussian(200, offset=1.0, channels=2, length=STEPS, seed=0)
     clf = early(order=1, max_epochs=2, rule=sw.SPRT(3.0), missing="mask")
     clf.fit(X, np.array(["no", "yes"])[y]).save(path)
     return path
@@ -42,7 +42,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def X():
-    X = sw.datasets.gaussian(SERIES, offset=1.0, dim=2, length=STEPS, seed=1)[0]
+    X = sw.datasets.gaussian(SERIES, offset=1.0, channels=2, length=STEPS, seed=1)[0]
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     return X
 

@@ -22,7 +22,7 @@ MODELS = [
 
 
 def fitted(missing="error", labels=("no", "yes"), **settings):
-    X, y, _ = sw.datasets.gaussian(60, offset=1.5, dim=3, length=8, seed=0)
+    X, y, _ = sw.datasets.gaussian(60, offset=1.5, channels=3, length=8, seed=0)
     if missing == "mask":
         X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
     clf = early(**{"max_epochs": 1, "missing": missing, "rule": sw.SPRT(2.0)} | settings)
@@ -36,7 +36,7 @@ def clf():
 
 @pytest.fixture(scope="module")
 def X():
-    return sw.datasets.gaussian(20, offset=1.5, dim=3, length=13, seed=1)[0]  # longer than in training
+    return sw.datasets.gaussian(20, offset=1.5, channels=3, length=13, seed=1)[0]  # longer than in training
 
 
 def run(stream, x):
@@ -185,7 +185,7 @@ class Own(Integrator):
 def test_a_network_of_ones_own_streams_by_scoring_again(missing, tmp_path):
     model = sw.models.Network(Own, order=0, llre_ratio=1.0, polish=False)
     clf = fitted(missing, model=model)
-    X = 0.1 * sw.datasets.gaussian(3, dim=3, length=40, seed=1)[0]  # longer than the space kept at first
+    X = 0.1 * sw.datasets.gaussian(3, channels=3, length=40, seed=1)[0]  # longer than the space kept at first
     scores = clf.scores(X)
     streams, stream = clf.streams(), clf.stream()
     for t in range(40):

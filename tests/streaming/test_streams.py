@@ -12,7 +12,7 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
 @pytest.fixture(scope="module")
 def clf():
-    X, y, _ = sw.datasets.gaussian(60, dim=2, length=6, seed=0)
+    X, y, _ = sw.datasets.gaussian(60, channels=2, length=6, seed=0)
     return early(order=1, max_epochs=1, rule=sw.SPRT(50.0)).fit(X, y)  # hardly ever sure
 
 
@@ -71,7 +71,7 @@ def test_a_drop_is_logged_where_nobody_listens(clf, caplog):
 
 
 def test_a_decided_key_stays_and_its_samples_are_late():
-    X, y, _ = sw.datasets.gaussian(60, dim=2, length=6, seed=0)
+    X, y, _ = sw.datasets.gaussian(60, channels=2, length=6, seed=0)
     clf = early(order=0, max_epochs=1, rule=sw.SPRT(0.0)).fit(X, y)
     streams = clf.streams()
     (decision,) = streams.update({"k": X[0, 0]}).values()

@@ -12,7 +12,7 @@ FIXED = {"order": 0, "polish": False}
 
 @pytest.fixture(scope="module")
 def data():
-    X, y, _ = sw.datasets.gaussian(120, offset=1.5, dim=2, length=6, seed=0)
+    X, y, _ = sw.datasets.gaussian(120, offset=1.5, channels=2, length=6, seed=0)
     return X, np.array(["left", "right"])[y]
 
 

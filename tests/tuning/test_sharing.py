@@ -21,7 +21,7 @@ def join(storage, trials, processes=1):
 
     After its first trial a process waits for the others' first, so that a fast one does not do it all.
     """
-    X, y, _ = sw.datasets.gaussian(60, offset=1.5, dim=2, length=4, seed=0)
+    X, y, _ = sw.datasets.gaussian(60, offset=1.5, channels=2, length=4, seed=0)
     own = []
 
     def after(found):
@@ -119,7 +119,7 @@ def short_folder():
 def test_processes_share_a_study_in_postgresql(short_folder):
     with postgres(short_folder) as storage:
         check_shared(storage, trials=15, processes=3)
-        X, y, _ = sw.datasets.gaussian(60, offset=1.5, dim=2, length=4, seed=1)
+        X, y, _ = sw.datasets.gaussian(60, offset=1.5, channels=2, length=4, seed=1)
         with pytest.raises(ValueError, match="has another `fixed`"):
             tune(X, y, storage=storage, progress=False)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from stopwise.atomic import written_aside
+from stopwise.atomic import atomic_write
 from stopwise.bench.measure import Figure
 from stopwise.persistence.folder import versions
 
@@ -29,8 +29,8 @@ def machine() -> dict[str, Any]:
 def to_json(path: Path, figures: dict[str, Figure]) -> None:
     """Write the figures by name."""
     rows = [{**asdict(figure), "name": name, "title": figure.name} for name, figure in figures.items()]
-    with written_aside(path) as [aside]:
-        aside.write_text(
+    with atomic_write(path) as [temporary]:
+        temporary.write_text(
             json.dumps({"figures": rows, "machine": machine()}, indent=2) + "\n", encoding="utf-8"
         )
 

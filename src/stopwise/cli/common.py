@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:  # torch takes seconds to import: each command fetches what it needs
-    from stopwise.datasets import LabelledSeries
+    from stopwise.datasets import LabeledSeries
     from stopwise.estimator import EarlyClassifier
 
 app = typer.Typer(
@@ -29,7 +29,7 @@ Seed = Annotated[int | None, typer.Option("--seed", help="Seed of all randomness
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-def read_labelled(path: Path) -> LabelledSeries:
+def read_labelled(path: Path) -> LabeledSeries:
     """Read series that must have labels."""
     from stopwise.datasets import read
 
@@ -39,7 +39,7 @@ def read_labelled(path: Path) -> LabelledSeries:
     return series
 
 
-def class_indices(clf: EarlyClassifier, series: LabelledSeries) -> np.ndarray:
+def class_indices(clf: EarlyClassifier, series: LabeledSeries) -> np.ndarray:
     """Return the class index (n,) of each label."""
     y = np.asarray(series.y)
     unknown = np.setdiff1d(y.astype(str), clf.classes_.astype(str))

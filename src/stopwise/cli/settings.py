@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from stopwise.atomic import written_aside
+from stopwise.atomic import atomic_write
 from stopwise.validation import check_choice
 
 ModelName = Annotated[
@@ -59,7 +59,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 def write_settings(path: Path, settings: dict[str, Any]) -> None:
     """Write settings as JSON."""
-    with written_aside(path) as [part]:
+    with atomic_write(path) as [part]:
         part.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 

@@ -65,7 +65,7 @@ def fit_rule(
     Examples
     --------
     >>> import stopwise as sw
-    >>> _, y, scores = sw.datasets.gaussian(1000, offset=1.0, dim=2, length=20, seed=1)
+    >>> _, y, scores = sw.datasets.gaussian(1000, offset=1.0, channels=2, length=20, seed=1)
     >>> rule = fit_rule(scores, y, mean_time=3)
     >>> rule
     SPRT(threshold=2.225)

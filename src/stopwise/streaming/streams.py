@@ -39,7 +39,7 @@ class Streams:
     Examples
     --------
     >>> import stopwise as sw
-    >>> X, y, _ = sw.datasets.gaussian(n=300, dim=3, length=10, seed=0)
+    >>> X, y, _ = sw.datasets.gaussian(n=300, channels=3, length=10, seed=0)
     >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
     >>> streams = clf.streams()
     >>> decided = {}

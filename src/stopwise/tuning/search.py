@@ -93,7 +93,7 @@ def tune(
     --------
     >>> import stopwise as sw
     >>> from stopwise.tuning import tune
-    >>> X, y, _ = sw.datasets.gaussian(n=200, offset=1.5, dim=2, length=6, seed=0)
+    >>> X, y, _ = sw.datasets.gaussian(n=200, offset=1.5, channels=2, length=6, seed=0)
     >>> space = {"training.learning_rate": [1e-3, 1e-2], "order": [0, 1]}
     >>> found = tune(X, y, space=space, trials=2, max_epochs=2, fixed={"polish": False})
     >>> clf = sw.EarlyClassifier.from_settings(found.best).fit(X, y)

@@ -227,7 +227,7 @@ def test_a_calibrated_rule_is_saved_with_its_guarantee(walks):
 
 def test_true_scores_are_calibrated_close_to_the_best():
     """With many series the threshold is within a few percent of the best one."""
-    _, y, scores = sw.datasets.gaussian(10_000, offset=1.0, dim=2, length=30, seed=4)
+    _, y, scores = sw.datasets.gaussian(10_000, offset=1.0, channels=2, length=30, seed=4)
     rule = calibrate(scores, y, error_rate=0.05)
     trials = Trials.of(scores, y)
     error = totals_by_candidate(trials, trials.errors(), np.zeros_like(y), 1)[0] / len(y)

@@ -24,7 +24,7 @@ def test_the_constant_risk_limit_is_the_best_one(world):
     held_out = HeldOutScores(scores, np.full(500, 10), y, weights, prior, 1 - np.eye(2))
     exact = backward.identity_calibration(held_out)
     _, costs = backward.constant_risk_limit(held_out, exact, np.array([0.01]))
-    constants = [average_cost(SPRT(a).decide(scores), y, time_cost=0.01) for a in np.arange(0, 8, 0.05)]
+    constants = [average_cost(SPRT(a).decide(scores), y, cost=0.01) for a in np.arange(0, 8, 0.05)]
     assert costs.mean() == pytest.approx(min(constants), rel=0.02)
 
 
@@ -38,4 +38,4 @@ def test_the_estimated_cost_is_what_the_rule_costs(world):
         value, costs = backward.induce(held_out, found, np.array([0.01]), martingale=False, realised=realised)
         tables = (found.bends, found.slopes, found.shift, knots_for(3), value[0])
         rule = FiniteHorizon(0.01, held_out.loss, *tables)
-        assert costs.mean() == pytest.approx(average_cost(rule.decide(scores), y, time_cost=0.01))
+        assert costs.mean() == pytest.approx(average_cost(rule.decide(scores), y, cost=0.01))

@@ -5,7 +5,7 @@ import pytest
 
 import stopwise as sw
 from stopwise.metrics import average_cost
-from stopwise.plots import stopping_lines
+from stopwise.plots import stopping_thresholds
 from stopwise.rules import SPRT, FiniteHorizon
 
 OFFSET = 0.5  # as in the world of the fixture
@@ -52,13 +52,13 @@ class Grid:
 
 
 def risk_of(rule, grid):
-    lower, upper = stopping_lines(rule, grid.steps, reach=16.0)
+    lower, upper = stopping_thresholds(rule, grid.steps, max_llr=16.0)
     return grid.risk(np.nan_to_num(lower, nan=-np.inf), np.nan_to_num(upper, nan=np.inf))
 
 
 def best_constant(scores, y, cost, thresholds):
     """Return the threshold of least cost, tried one by one."""
-    return min(thresholds, key=lambda a: average_cost(SPRT(a).decide(scores), y, time_cost=cost))
+    return min(thresholds, key=lambda a: average_cost(SPRT(a).decide(scores), y, cost=cost))
 
 
 def test_the_grid_agrees_with_simulation(world):
@@ -67,7 +67,7 @@ def test_the_grid_agrees_with_simulation(world):
     assert grid.risk(-upper, upper) == pytest.approx(risk, rel=1e-4)
     scores, y = world(20_000, steps=20, seed=3)
     decisions = SPRT(upper, per_step=True).decide(scores)
-    assert average_cost(decisions, y, time_cost=0.01) == pytest.approx(risk, rel=0.03)
+    assert average_cost(decisions, y, cost=0.01) == pytest.approx(risk, rel=0.03)
 
 
 @pytest.mark.parametrize("labels", [True, False])
@@ -78,7 +78,7 @@ def test_close_to_the_exact_optimum(world, cost, labels):
     rule = FiniteHorizon.fit(scores, y if labels else None, cost=cost)
     optimum, thresholds = grid.optimum()
     assert optimum <= risk_of(rule, grid) <= 1.01 * optimum
-    lower, upper = stopping_lines(rule, 20)
+    lower, upper = stopping_thresholds(rule, 20)
     assert lower[-1] == upper[-1] == pytest.approx(0, abs=0.25)
     assert np.abs(upper[5:] - thresholds[5:]).max() < 0.8
 
@@ -96,7 +96,7 @@ def test_cheaper_than_every_constant_threshold(world, labels):
         grid = Grid(cost, steps=50)
         assert risk_of(rule, grid) < grid.best_constant() * (1 if cost < 0.01 else 1.0005)
         assert risk_of(rule, grid) < 1.005 * grid.optimum()[0]
-        upper = stopping_lines(rule, 50)[1]
+        upper = stopping_thresholds(rule, 50)[1]
         assert (np.diff(upper[46:]) <= 0.1).all()
         assert upper[-1] == pytest.approx(0, abs=0.25)
 
@@ -137,7 +137,7 @@ def test_never_much_worse_than_a_constant_threshold_on_inaccurate_scores(world, 
     costs = [0.002, 0.01, 0.02]
     for cost, rule in zip(costs, FiniteHorizon.path(held, y, costs=costs)):
         constant = SPRT(best_constant(held, y, cost, np.arange(0, 16, 0.2)))
-        mine, theirs = (average_cost(r.decide(fresh), y_fresh, time_cost=cost) for r in (rule, constant))
+        mine, theirs = (average_cost(r.decide(fresh), y_fresh, cost=cost) for r in (rule, constant))
         assert mine < 1.01 * theirs
 
 
@@ -147,30 +147,28 @@ def test_overconfident_and_noisy_scores_are_corrected(world):
     noisy, fresh_noisy = distorted(held, "noisy", 0), distorted(fresh, "noisy", 1)
     rule = FiniteHorizon.fit(noisy, y, cost=0.005)
     constant = SPRT(best_constant(noisy, y, 0.005, np.arange(0, 12, 0.5)))
-    costs = [average_cost(r.decide(fresh_noisy), y_fresh, time_cost=0.005) for r in (rule, constant)]
+    costs = [average_cost(r.decide(fresh_noisy), y_fresh, cost=0.005) for r in (rule, constant)]
     assert costs[0] < 0.98 * costs[1]
     corrected, grid = FiniteHorizon.fit(4 * held, y, cost=0.005), Grid(0.005, steps=15)
-    lower, upper = (line / 4 for line in stopping_lines(corrected, 15, reach=64.0))
+    lower, upper = (line / 4 for line in stopping_thresholds(corrected, 15, max_llr=64.0))
     assert grid.risk(lower, upper) < 1.02 * grid.optimum()[0]
 
 
 @pytest.mark.slow
 def test_on_a_trained_classifier():
-    X, y, _ = sw.datasets.gaussian(n=1000, offset=OFFSET, dim=4, length=30, seed=0)
+    X, y, _ = sw.datasets.gaussian(n=1000, offset=OFFSET, channels=4, length=30, seed=0)
     clf = sw.EarlyClassifier(order=0, max_epochs=10, progress=False).fit(X, y)
-    held, y_held, _ = sw.datasets.gaussian(n=3000, offset=OFFSET, dim=4, length=30, seed=1)
-    fresh, y_fresh, _ = sw.datasets.gaussian(n=20_000, offset=OFFSET, dim=4, length=30, seed=2)
+    held, y_held, _ = sw.datasets.gaussian(n=3000, offset=OFFSET, channels=4, length=30, seed=1)
+    fresh, y_fresh, _ = sw.datasets.gaussian(n=20_000, offset=OFFSET, channels=4, length=30, seed=2)
     scores, fresh_scores = clf.scores(held), clf.scores(fresh)
     for cost, rule in zip((0.002, 0.01), FiniteHorizon.path(scores, y_held, costs=[0.002, 0.01])):
         constant = SPRT(best_constant(scores, y_held, cost, np.arange(0, 10, 0.1)))
-        mine, theirs = (
-            average_cost(r.decide(fresh_scores), y_fresh, time_cost=cost) for r in (rule, constant)
-        )
+        mine, theirs = (average_cost(r.decide(fresh_scores), y_fresh, cost=cost) for r in (rule, constant))
         assert mine < 1.01 * theirs
 
 
 def test_a_fitted_classifier_takes_the_rule_and_keeps_it(tmp_path):
-    X, y, _ = sw.datasets.gaussian(n=200, offset=1.0, dim=3, length=8, seed=0)
+    X, y, _ = sw.datasets.gaussian(n=200, offset=1.0, channels=3, length=8, seed=0)
     clf = sw.EarlyClassifier(order=0, max_epochs=2, polish=False).fit(X, np.array(["no", "yes"])[y])
     clf.rule_ = FiniteHorizon.fit(clf.scores(X), y, cost=0.02, loss=[[0, 1], [4, 0]], horizon=6)
     clf.save(tmp_path / "model")
@@ -216,12 +214,14 @@ def test_an_expensive_error_and_a_rare_class_move_the_boundary(world):
         FiniteHorizon.fit(scores, y, cost=0.01, **more)
         for more in ({}, {"loss": [[0, 1], [8, 0]]}, {"prior": [0.1, 0.9]})
     )
-    plain_lower, expensive_lower, rare_lower = (stopping_lines(r, 12)[0][3] for r in (plain, expensive, rare))
+    plain_lower, expensive_lower, rare_lower = (
+        stopping_thresholds(r, 12)[0][3] for r in (plain, expensive, rare)
+    )
     assert expensive_lower < plain_lower - 1  # deciding 0 needs more evidence
     assert rare_lower < plain_lower - 1
     # At the end the losses are even at log-odds -log 8, the posteriors at -log 9.
-    assert stopping_lines(expensive, 12)[1][-1] == pytest.approx(-np.log(8), abs=0.25)
-    assert stopping_lines(rare, 12)[1][-1] == pytest.approx(-np.log(9), abs=0.25)
+    assert stopping_thresholds(expensive, 12)[1][-1] == pytest.approx(-np.log(8), abs=0.25)
+    assert stopping_thresholds(rare, 12)[1][-1] == pytest.approx(-np.log(9), abs=0.25)
     undecided = np.array([[[0.0, -1.0]]])
     assert SPRT(9.0).decide(undecided).labels.tolist() == [0]
     assert expensive.decide(undecided).labels.tolist() == [1]  # forced, at the least expected loss

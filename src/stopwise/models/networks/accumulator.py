@@ -56,7 +56,7 @@ class Accumulator(NetworkModel):
     Examples
     --------
     >>> import stopwise as sw
-    >>> X, y, _ = sw.datasets.gaussian(n=200, dim=3, length=10, seed=0)
+    >>> X, y, _ = sw.datasets.gaussian(n=200, channels=3, length=10, seed=0)
     >>> model = sw.models.Accumulator(order=0, training=sw.models.Training(max_epochs=5))
     >>> clf = sw.EarlyClassifier(model).fit(X, y)
     >>> clf.model_.order_, clf.model_.body_

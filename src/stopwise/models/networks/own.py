@@ -47,7 +47,7 @@ class Network(NetworkModel):
     ...         self.head = torch.nn.Linear(channels, classes)
     ...     def evidence(self, x, multiplets):
     ...         return sw.models.Evidence(self.head(x).cumsum(1), None)
-    >>> X, y, _ = sw.datasets.gaussian(n=200, dim=3, length=10, seed=0)
+    >>> X, y, _ = sw.datasets.gaussian(n=200, channels=3, length=10, seed=0)
     >>> model = sw.models.Network(Linear, order=0, llre_ratio=1.0, polish=False)
     >>> sw.EarlyClassifier(model.set_params(training__max_epochs=3)).fit(X, y).scores(X).shape
     (200, 10, 2)

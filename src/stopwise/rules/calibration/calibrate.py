@@ -88,7 +88,7 @@ def calibrate(
     Scores that claim 2.5 times the evidence there is: the textbook threshold errs too often.
 
     >>> import stopwise as sw
-    >>> _, y, truth = sw.datasets.gaussian(4000, offset=1.0, dim=2, seed=1)
+    >>> _, y, truth = sw.datasets.gaussian(4000, offset=1.0, channels=2, seed=1)
     >>> scores, held, new = 2.5 * truth, slice(0, 2000), slice(2000, None)
     >>> wrong = sw.SPRT(error_rate=0.05).decide(scores[new]).labels != y[new]
     >>> rule = calibrate(scores[held], y[held], error_rate=0.05)

@@ -30,7 +30,7 @@ class Calibrated(SPRT):
     Examples
     --------
     >>> import stopwise as sw
-    >>> _, y, scores = sw.datasets.gaussian(1000, offset=1.0, dim=2, seed=1)
+    >>> _, y, scores = sw.datasets.gaussian(1000, offset=1.0, channels=2, seed=1)
     >>> rule = sw.rules.calibrate(scores, y, error_rate=0.05)
     >>> rule.threshold
     2.4

@@ -31,7 +31,7 @@ def observed_rate(
     Examples
     --------
     >>> import stopwise as sw
-    >>> _, y, scores = sw.datasets.gaussian(4000, offset=1.0, dim=2, seed=1)
+    >>> _, y, scores = sw.datasets.gaussian(4000, offset=1.0, channels=2, seed=1)
     >>> rule = sw.rules.calibrate(scores[:2000], y[:2000], error_rate=0.05)
     >>> bool(observed_rate(rule, scores[2000:], y[2000:]) < 0.05)
     True

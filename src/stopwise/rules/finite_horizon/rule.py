@@ -138,7 +138,7 @@ class FiniteHorizon(Rule):
         Examples
         --------
         >>> from stopwise.datasets import gaussian
-        >>> X, y, scores = gaussian(n=400, offset=0.5, dim=2, length=20, seed=0)
+        >>> X, y, scores = gaussian(n=400, offset=0.5, channels=2, length=20, seed=0)
         >>> rule = FiniteHorizon.fit(scores, y, cost=0.01, loss=[[0, 1], [10, 0]])  # missing class 1 costs 10
         >>> rule.decide(scores[:1, :1]).labels  # hardly any evidence: the safe answer
         array([1])
@@ -169,7 +169,7 @@ class FiniteHorizon(Rule):
         Examples
         --------
         >>> from stopwise.datasets import gaussian
-        >>> X, y, scores = gaussian(n=400, offset=0.5, dim=2, length=20, seed=0)
+        >>> X, y, scores = gaussian(n=400, offset=0.5, channels=2, length=20, seed=0)
         >>> rules = FiniteHorizon.path(scores, y, costs=[0.001, 0.01, 0.1])
         >>> [round(float(rule.decide(scores).times.mean())) for rule in rules]
         [14, 9, 1]
