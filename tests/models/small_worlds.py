@@ -5,7 +5,15 @@ import torch
 
 from stopwise.data.examples import Examples
 from stopwise.data.series import SeriesSet
-from stopwise.models import Accumulator, B2BsqrtTandem, Evidence, Integrator, Tandemformer, TanhTandem, Training
+from stopwise.models import (
+    Accumulator,
+    B2BsqrtTandem,
+    Evidence,
+    Integrator,
+    Tandemformer,
+    TanhTandem,
+    Training,
+)
 from stopwise.models.networks.modules import AccumulatorModule, LSTMModule, TandemformerModule
 from stopwise.models.networks.training.loop import Task
 from stopwise.models.networks.training.objective import Objective

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from small_worlds import gaussian, examples, small_model, world
+from small_worlds import examples, gaussian, small_model, world
 
 from stopwise.models import Accumulator, Model, Step, Training
 from stopwise.models.base import plain_params
@@ -21,9 +21,7 @@ class GaussianMeans(Model):
     def __init__(self, shrink=0.0):
         self.shrink = shrink
 
-    def fit(
-        self, data, validation=None, *, random_state=0, progress=False, checkpoint=None, on_epoch=None
-    ):
+    def fit(self, data, validation=None, *, random_state=0, progress=False, checkpoint=None, on_epoch=None):
         x, lengths = data.read(np.arange(len(data)))
         own = np.arange(x.shape[1]) < lengths[:, None]  # (n, T)
         samples = [x[data.y == k][own[data.y == k]] for k in range(data.classes)]
@@ -123,7 +121,7 @@ def test_it_is_stored_without_code(data, tmp_path):
 def test_it_is_rebuilt_from_the_model_it_was(data):
     model = GaussianMeans().fit(data)
     about, tensors = model.describe(), model.tensors()
-    with pytest.raises(ValueError, match="the model is a GaussianMeans of your own: pass it unfitted as `model`"):
+    with pytest.raises(ValueError, match="the model is a GaussianMeans of your own: pass it unfitted"):
         rebuild(about, tensors)
     with pytest.raises(ValueError, match="the model is a GaussianMeans of your own"):
         rebuild(about, tensors, GaussianMeans)  # the class, not a model
@@ -135,7 +133,7 @@ def test_it_is_rebuilt_from_the_model_it_was(data):
 
 def test_a_model_without_tensors_cannot_be_saved(data):
     model = Unsaved().fit(data)
-    with pytest.raises(TypeError, match="Unsaved cannot be saved: it does not implement `tensors` and `restore`"):
+    with pytest.raises(TypeError, match="Unsaved cannot be saved: it does not implement `tensors`"):
         model.tensors()
     with pytest.raises(TypeError, match="Unsaved cannot be loaded: it does not implement `restore`"):
         rebuild(model.describe(), {}, Unsaved())

@@ -121,9 +121,7 @@ class Inputs:
         seen = np.empty((x.shape[1], len(x), self.model_channels), np.float32).transpose(1, 0, 2)  # (B, T, C)
         values = seen[..., : self.channels]
         with np.errstate(over="ignore"):  # what is too large is reported below
-            np.multiply(
-                x - self.center, 1 / self.scale, out=values, dtype=np.float64, casting="same_kind"
-            )
+            np.multiply(x - self.center, 1 / self.scale, out=values, dtype=np.float64, casting="same_kind")
         _check_values(values, series, rows, self.mask)
         if self.mask:
             observed = ~np.isnan(values)

@@ -48,7 +48,10 @@ def test_an_lstm_needs_no_search():
     [
         ({"body": "lstm", "order": 2}, "`order` must be None or 'auto' with body='lstm'.*got order=2"),
         ({"body": "lstm", "order": 0}, "`order` must be None or 'auto' with body='lstm'.*got order=0"),
-        ({"body": "window", "order": None}, "`order`=None means no finite order, and body='window' needs one"),
+        (
+            {"body": "window", "order": None},
+            "`order`=None means no finite order, and body='window' needs",
+        ),
         ({"body": "cnn", "order": 1}, "`body` must be one of 'auto', 'window', 'lstm'; got 'cnn'"),
         ({"activation": "tan"}, "`activation` .*got 'tan'. Did you mean 'tanh'"),
         ({"products": 5, "order": 0}, r"`products` must be in \[0, 4\]; got 5"),
