@@ -3,59 +3,59 @@ import pytest
 
 from stopwise.data import fingerprints
 from stopwise.data.fingerprints import Fingerprints
-from stopwise.data.series import Series
+from stopwise.data.series import SeriesSet
 
 
 def data(n=300, seed=0):
     return np.random.default_rng(seed).normal(size=(n, 7, 2))
 
 
-def test_series_seen_are_told_in_any_form():
+def test_series_seen_are_recognized_in_any_form():
     X = data()
-    seen = Fingerprints.of([Series(X[:200])])
-    assert seen.matches(Series(X[150:])).tolist() == list(range(50))
-    assert seen.matches(Series(X[150:].astype(np.float32))).tolist() == list(range(50))
-    assert seen.matches(Series(list(X[199:]))).tolist() == [0]
-    assert not len(seen.matches(Series(data(seed=1))))
+    seen = Fingerprints.of([SeriesSet(X[:200])])
+    assert seen.matches(SeriesSet(X[150:])).tolist() == list(range(50))
+    assert seen.matches(SeriesSet(X[150:].astype(np.float32))).tolist() == list(range(50))
+    assert seen.matches(SeriesSet(list(X[199:]))).tolist() == [0]
+    assert not len(seen.matches(SeriesSet(data(seed=1))))
 
 
 def test_padding_does_not_matter_and_length_does():
     X = data()
     cut = [x[: 1 + i % 7] for i, x in enumerate(X)]
-    seen = Fingerprints.of([Series(cut)])
-    padded = Series(np.where(np.isnan(X), 0, X), lengths=[len(x) for x in cut])
+    seen = Fingerprints.of([SeriesSet(cut)])
+    padded = SeriesSet(np.where(np.isnan(X), 0, X), lengths=[len(x) for x in cut])
     assert len(seen.matches(padded)) == 300
-    assert len(seen.matches(Series(X))) == sum(len(x) == 7 for x in cut)
+    assert len(seen.matches(SeriesSet(X))) == sum(len(x) == 7 for x in cut)
 
 
 def test_missing_values_are_part_of_a_series():
     X = data()
     X[::2, 3] = np.nan
-    seen = Fingerprints.of([Series(X)], missing="mask")
-    assert len(seen.matches(Series(X.copy()), missing="mask")) == 300
+    seen = Fingerprints.of([SeriesSet(X)])
+    assert len(seen.matches(SeriesSet(X.copy()))) == 300
 
 
 def test_large_sets_are_sampled_from_every_part(monkeypatch):
     monkeypatch.setattr(fingerprints, "MOST_SERIES", 60)
     X = data()
-    seen = Fingerprints.of([Series(X[:200]), Series(X[200:])])
+    seen = Fingerprints.of([SeriesSet(X[:200]), SeriesSet(X[200:])])
     assert len(seen.hashes) == 60
-    places = seen.matches(Series(X))
+    places = seen.matches(SeriesSet(X))
     assert ((places < 200).sum(), (places >= 200).sum()) == (40, 20)
     monkeypatch.setattr(fingerprints, "MOST_NUMBERS", 14 * 30)
-    assert len(Fingerprints.of([Series(X)]).hashes) == 30
+    assert len(Fingerprints.of([SeriesSet(X)]).hashes) == 30
 
 
-def test_series_that_repeat_by_nature_tell_nothing():
+def test_series_that_repeat_by_nature_match_nothing():
     coins = np.random.default_rng(0).integers(0, 2, size=(500, 5))
-    assert not len(Fingerprints.of([Series(coins)]).matches(Series(coins)))
+    assert not len(Fingerprints.of([SeriesSet(coins)]).matches(SeriesSet(coins)))
     X = data()
-    X[1] = X[0]  # one copy by accident is no nature
-    assert len(Fingerprints.of([Series(X)]).matches(Series(X))) == 300
+    X[1] = X[0]  # a single copy is an accident
+    assert len(Fingerprints.of([SeriesSet(X)]).matches(SeriesSet(X))) == 300
 
 
 def test_as_text():
-    seen = Fingerprints.of([Series(data())])
+    seen = Fingerprints.of([SeriesSet(data())])
     again = Fingerprints.from_text(seen.to_text())
     assert np.array_equal(again.hashes, seen.hashes)
     assert len(seen.to_text()) == 300 * 6 * 5 / 4

@@ -14,7 +14,7 @@ def check(y, train, held):
 
 
 @pytest.mark.parametrize("fraction", [0.1, 0.2, 0.5, 0.8])
-def test_without_groups_every_class_gives_its_share(fraction):
+def test_without_groups_a_share_of_every_class_is_held_out(fraction):
     y = np.repeat(["a", "b", "c"], [100, 50, 10])
     train, held = hold_out(y, fraction=fraction)
     check(y, train, held)
@@ -33,7 +33,7 @@ def test_small_classes_keep_a_series():
 
 @pytest.mark.parametrize("fraction", [0.1, 0.25, 0.6])
 @pytest.mark.parametrize("seed", range(5))
-def test_with_groups_none_stands_on_both_sides(fraction, seed):
+def test_no_group_is_on_both_sides(fraction, seed):
     rng = np.random.default_rng(seed)
     groups = rng.integers(0, 30, 600)
     y = rng.integers(0, 4, 600)
@@ -97,7 +97,7 @@ def test_real_sets(name):
     try:
         split = load(name)
     except FileNotFoundError:
-        pytest.skip(f"{name} is not there")
+        pytest.skip(f"{name} is not in the folder")
     train, held = split.validation()
     check(split.y_train, train, held)
     if split.groups_train is not None:

@@ -18,10 +18,18 @@ def test_every_parameter_is_an_option_with_a_meaning(name):
     declared = {option.name: option for option in options(name)}
     expected = set()
     for parameter in inspect.signature(MODELS[name]).parameters:
+<<<<<<< HEAD
         nested = NESTED.get(parameter)
         expected |= (
             {f"{parameter}.{one}" for one in inspect.signature(nested).parameters} if nested else {parameter}
         )
+=======
+        if parameter in NESTED:
+            nested = inspect.signature(NESTED[parameter]).parameters
+            expected |= {f"{parameter}.{one}" for one in nested}
+        else:
+            expected.add(parameter)
+>>>>>>> wt-modeltests
     assert set(declared) == expected
     for option in declared.values():
         assert option.meaning.strip(), option.name
@@ -158,5 +166,5 @@ def test_a_model_that_is_known_takes_no_model_of_the_users_own():
 
 def test_a_description_of_an_unknown_model_is_an_error():
     model = small_model("tanh").fit(world())
-    with pytest.raises(ValueError, match="`model` must be one of .*got 'lstm'"):
+    with pytest.raises(ValueError, match=r"`model` must be one of .*got 'lstm'"):
         rebuild(model.describe() | {"name": "lstm"}, model.tensors())

@@ -1,4 +1,4 @@
-"""Training checkpoints: interrupted and killed runs end as others do; foreign and damaged files are refused."""
+"""Training checkpoints: killed runs resume and end as others do; foreign and damaged files are refused."""
 
 import json
 import os
