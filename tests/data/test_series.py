@@ -135,13 +135,8 @@ def test_only_what_is_asked_for_is_read():
 
 
 def test_series_made_on_the_fly():
-<<<<<<< HEAD
-    X = GaussianSeries(5, channels=3, length=4)
-    assert_holds(Series(X), X[:])
-=======
     X = GaussianSeries(5, 2, 1.0, 3, 4)
     assert_holds(SeriesSet(X), X[:])
->>>>>>> wt-modeltests
 
 
 def test_padded_array_with_lengths():

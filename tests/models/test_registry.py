@@ -18,18 +18,11 @@ def test_every_parameter_is_an_option_with_a_meaning(name):
     declared = {option.name: option for option in options(name)}
     expected = set()
     for parameter in inspect.signature(MODELS[name]).parameters:
-<<<<<<< HEAD
-        nested = NESTED.get(parameter)
-        expected |= (
-            {f"{parameter}.{one}" for one in inspect.signature(nested).parameters} if nested else {parameter}
-        )
-=======
         if parameter in NESTED:
             nested = inspect.signature(NESTED[parameter]).parameters
             expected |= {f"{parameter}.{one}" for one in nested}
         else:
             expected.add(parameter)
->>>>>>> wt-modeltests
     assert set(declared) == expected
     for option in declared.values():
         assert option.meaning.strip(), option.name

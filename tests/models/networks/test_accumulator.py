@@ -50,11 +50,7 @@ def test_an_lstm_needs_no_search():
         ({"body": "lstm", "order": 0}, "`order` must be None or 'auto' with body='lstm'.*got order=0"),
         (
             {"body": "window", "order": None},
-<<<<<<< HEAD
-            "`order`=None means no finite order, and body='window' needs one",
-=======
             "`order`=None means no finite order, and body='window' needs",
->>>>>>> wt-modeltests
         ),
         ({"body": "cnn", "order": 1}, "`body` must be one of 'auto', 'window', 'lstm'; got 'cnn'"),
         ({"activation": "tan"}, "`activation` .*got 'tan'. Did you mean 'tanh'"),

@@ -128,11 +128,7 @@ def test_the_longest_order_depends_on_the_longest_series():
         (
             {"training": {"max_epochs": 3}},
             TypeError,
-<<<<<<< HEAD
-            r"`training` must be a stopwise.models.Training or None",
-=======
             "`training` must be a .*Training or None",
->>>>>>> wt-modeltests
         ),
         ({"training": Training(optimizer="adm")}, ValueError, "Did you mean 'adam'"),
         ({"hidden": 0}, ValueError, "`hidden` must be >= 1"),

@@ -22,15 +22,8 @@ class Means(WindowIntegrator):
     def windows(self, x, multiplets):
         samples = min(x.shape[1], self.order + 1)
         every = x.unfold(1, samples, 1).transpose(2, 3).cumsum(2)  # (B, W, M, K)
-<<<<<<< HEAD
-        full, short = (
-            every[:, 1:, -1],
-            every[:, 1:, -2] if samples > 1 else torch.zeros_like(every[:, 1:, -1]),
-        )
-=======
         full = every[:, 1:, -1]
         short = every[:, 1:, -2] if samples > 1 else torch.zeros_like(full)
->>>>>>> wt-modeltests
         return WindowLogits(every[:, 0], full, short, every if multiplets else None)
 
 
@@ -69,11 +62,5 @@ def test_the_formula_turns_logits_of_windows_into_scores(order):
 
 
 def test_an_unknown_formula_is_an_error():
-<<<<<<< HEAD
-    with pytest.raises(
-        ValueError, match="`formula` must be one of .*got 'oblivious'. Did you mean 'oblivion'"
-    ):
-=======
     with pytest.raises(ValueError, match=r"`formula` must be one of .*Did you mean 'oblivion'"):
->>>>>>> wt-modeltests
         Means(3, 3, 1, "oblivious")
