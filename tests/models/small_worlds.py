@@ -97,9 +97,9 @@ def task(train_set=None, validation_set=None, *, loss="lsel", llre_ratio=1.0, se
 
 
 def small_model(name, **params):
-    """A small untrained model, trained for one epoch by `fit`."""
+    """A small untrained model, trained for one epoch by `fit` and not polished, which takes longer."""
     kind, sizes = SMALL[name]
-    return kind(**{"order": 1, "training": Training(max_epochs=1)} | sizes | params)
+    return kind(**{"order": 1, "polish": False, "training": Training(max_epochs=1)} | sizes | params)
 
 
 def same_weights(a, b):

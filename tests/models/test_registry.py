@@ -120,7 +120,7 @@ def assert_rebuilt(model, tmp_path, own=None):
 @pytest.mark.parametrize("order", [0, 2, None])
 def test_a_model_is_rebuilt_from_its_description_and_tensors(name, order, tmp_path):
     training = Training(max_epochs=np.int64(1), batch_size=30)
-    model = small_model(name, order=order, dropout=0.1, training=training).fit(world())
+    model = small_model(name, order=order, dropout=0.1, polish=order == 0, training=training).fit(world())
     again = assert_rebuilt(model, tmp_path)
     assert type(again) is MODELS[name]
     assert plain_params(again) == plain_params(model)
@@ -129,7 +129,7 @@ def test_a_model_is_rebuilt_from_its_description_and_tensors(name, order, tmp_pa
 
 
 def test_a_model_without_training_options_is_rebuilt(tmp_path):
-    model = small_model("accumulator", polish=False).fit(world()).set_params(training=None)
+    model = small_model("accumulator").fit(world()).set_params(training=None)
     assert assert_rebuilt(model, tmp_path).training is None
 
 

@@ -10,7 +10,7 @@ from stopwise.models.rescoring import FIRST_SAMPLES, RescoringStep
 
 @pytest.fixture(scope="module")
 def model():
-    return small_model("b2bsqrt", polish=False).fit(world())
+    return small_model("b2bsqrt").fit(world())
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ X, Y, _ = gaussian(40)
 
 
 def fitted(name, **params):
-    return small_model(name, polish=False, **params).fit(examples(X, Y))
+    return small_model(name, **params).fit(examples(X, Y))
 
 
 def test_the_activation_is_what_tells_them_apart():

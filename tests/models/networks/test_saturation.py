@@ -5,15 +5,15 @@ In a Gaussian world with offset 2 the true log-likelihood ratio grows to about 2
 
 import numpy as np
 import pytest
-from small_worlds import gaussian
 
 from stopwise.data.examples import Examples
 from stopwise.data.inputs import InputReader, Inputs
 from stopwise.data.series import SeriesSet
+from stopwise.datasets import gaussian
 from stopwise.metrics import llr_error
 from stopwise.models import MODELS, PAPER_GAUSSIAN, Training
 
-WORLD = {"offset": 2.0, "channels": 32, "steps": 50}
+WORLD = 2, 2.0, 32, 50  # classes, offset, channels, steps
 TRAINING = {"max_epochs": 15, "patience": None}
 SLOW = {"learning_rate": 3e-3, "schedule": "constant"}
 
@@ -26,8 +26,8 @@ def never_beyond(scores, threshold):
 
 @pytest.mark.slow
 def test_saturation_is_seen_and_avoided():
-    X, y, _ = gaussian(4000, **WORLD)
-    new, _, truth = gaussian(2000, **WORLD, seed=1)
+    X, y, _ = gaussian(4000, *WORLD, 0)
+    new, _, truth = gaussian(2000, *WORLD, 1)
     series, fresh = SeriesSet(X), SeriesSet(new)
     inputs = Inputs.learn(series)
     data = Examples(InputReader(series, inputs), y, 2, series.channels, series.lengths)

@@ -8,7 +8,7 @@ X, Y, _ = gaussian(40)
 
 
 def fitted(**params):
-    return small_model("tandemformer", polish=False, **params).fit(examples(X, Y))
+    return small_model("tandemformer", **params).fit(examples(X, Y))
 
 
 def test_parameters_reach_the_network():

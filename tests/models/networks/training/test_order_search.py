@@ -64,21 +64,21 @@ def test_a_few_large_losses_do_not_hide_a_worse_order():
     assert order == 2
 
 
-def small(kind=Accumulator, max_epochs=20, **params):
+def small(kind=Accumulator, max_epochs=12, **params):
     return kind(hidden=16, training=Training(max_epochs=max_epochs), **params)
 
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_an_autoregressive_world_gives_its_own_order(order, monkeypatch):
     monkeypatch.setattr(order_search, "CANDIDATES", (0, 1, 2, 3))
-    model = small().fit(examples(*autoregressive(600, order)))
+    model = small().fit(examples(*autoregressive(400, order)))
     assert model.order_ == order
     assert [one["order"] for one in model.report_["order_search"]] == [0, 1, 2, 3, None]
 
 
 def test_independent_samples_give_order_zero(monkeypatch):
     monkeypatch.setattr(order_search, "CANDIDATES", (0, 1, 3))
-    X, y, _ = gaussian(600, offset=0.7, channels=2, steps=10)
+    X, y, _ = gaussian(400, offset=0.7, channels=2, steps=8)
     assert small().fit(examples(X, y)).order_ == 0
 
 
