@@ -173,7 +173,7 @@ def test_demo_prints_its_table_and_draws(run, monkeypatch, tmp_path):
     monkeypatch.setattr(demo, "TRAIN", 60)
     monkeypatch.setattr(demo, "TEST", 40)
     monkeypatch.setattr(demo, "EPOCHS", 1)
-    monkeypatch.setattr(demo, "DIM", 4)
+    monkeypatch.setattr(demo, "CHANNELS", 4)
     printed = run("demo", "--out", tmp_path)
     assert all(name in printed for name in demo.MODELS)
     assert {path.name for path in tmp_path.glob("*.png")} == {

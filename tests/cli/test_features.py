@@ -69,9 +69,7 @@ def test_skipped_videos_are_listed(run, videos, tmp_path):
 
 
 def test_a_wrong_folder_is_told(run, tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"`videos` must be a folder of videos; there is none at .*none"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"`videos` must be an existing folder of videos; got .*none"):
         run("features", tmp_path / "none", "-o", tmp_path / "f")
 
 

@@ -4,7 +4,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from stopwise.features import SmallCNN, load_encoder, save_encoder
-from stopwise.persistence.tensors import StorageError, write
+from stopwise.persistence.tensors import TensorFileError, write
 
 
 def make_encoder(hidden=None):
@@ -71,23 +71,23 @@ def test_invalid_files_raise(tmp_path):
     save_encoder(path, make_encoder())
     content = path.read_bytes()
     path.write_bytes(content[:-50])
-    with pytest.raises(StorageError, match="damaged"):
+    with pytest.raises(TensorFileError, match="damaged"):
         load_encoder(path)
     path.write_bytes(content[:-5] + b"12345")
-    with pytest.raises(StorageError, match="its checksum differs"):
+    with pytest.raises(TensorFileError, match="its checksum differs"):
         load_encoder(path)
     save_file({"a": torch.zeros(2)}, path)
-    with pytest.raises(StorageError, match="was not written by stopwise"):
+    with pytest.raises(TensorFileError, match="was not written by stopwise"):
         load_encoder(path)
     write(path, {"a": torch.zeros(2)}, {"kind": "weights"})
-    with pytest.raises(StorageError, match=r"holds no frame encoder .*its kind is 'weights'"):
+    with pytest.raises(TensorFileError, match=r"holds no frame encoder .*its kind is 'weights'"):
         load_encoder(path)
     kind = {"kind": "stopwise-frame-encoder", "version": 1}
     write(
         path, {"a": torch.zeros(2)}, kind | {"channels": 1, "height": 8, "width": 8, "dim": 2, "hidden": None}
     )
-    with pytest.raises(StorageError, match="does not describe a valid frame encoder"):
+    with pytest.raises(TensorFileError, match="does not describe a valid frame encoder"):
         load_encoder(path)
     write(path, {}, kind | {"channels": 1, "height": "8", "width": 8, "dim": 2, "hidden": None})
-    with pytest.raises(StorageError, match="valid frame encoder: `height` must be an integer"):
+    with pytest.raises(TensorFileError, match="valid frame encoder: `height` must be an integer"):
         load_encoder(path)

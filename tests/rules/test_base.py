@@ -192,7 +192,11 @@ def test_a_prior_for_another_number_of_classes(rule, decide):
     ("call", "error", "message"),
     [
         (lambda: SPRT(1.0).decide(np.zeros((5, 3))), ValueError, r"`scores` must have shape \(n, T, K\)"),
-        (lambda: SPRT(1.0).decide(np.full((1, 2, 2), np.nan)), ValueError, "`scores` must be finite inside"),
+        (
+            lambda: SPRT(1.0).decide(np.full((1, 2, 2), np.nan)),
+            ValueError,
+            "`scores` must be finite up to the end",
+        ),
         (lambda: SPRT(1.0).decide(np.zeros((1, 2, 2)), [3]), ValueError, r"`lengths` must be in \[1, 2\]"),
         (lambda: SPRT(1.0).step([1.0, np.nan], 1), ValueError, "`scores` must be finite"),
         (lambda: SPRT(1.0).step([[1.0, 0.0]], 1), ValueError, r"shape \(K,\).*got shape \(1, 2\).*accept"),

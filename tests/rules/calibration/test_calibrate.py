@@ -202,7 +202,7 @@ def test_a_class_without_series_is_named(walks):
 def test_no_series_and_labels_that_do_not_fit():
     with pytest.raises(ValueError, match="`scores` holds no series"):
         calibrate(np.zeros((0, 3, 2)), np.zeros(0, int), error_rate=0.1)
-    with pytest.raises(ValueError, match="`y` must be class indices in"):
+    with pytest.raises(ValueError, match="`y` must hold class indices in"):
         calibrate(np.zeros((2, 3, 2)), [0, 2], error_rate=0.1)
 
 

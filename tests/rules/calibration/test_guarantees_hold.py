@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import stopwise as sw
+from helpers import early
 from stopwise.rules import calibrate, observed_rate
 from stopwise.rules.calibration.trials import CANDIDATES, Trials, totals_by_candidate
 
@@ -147,7 +148,7 @@ def test_accuracy_gap_given_the_stopping_time(scale, classes, ragged, prior):
 
 def test_scores_of_a_trained_model():
     X, y, _ = sw.datasets.gaussian(300, classes=3, offset=1.0, channels=6, length=STEPS, seed=0)
-    clf = sw.EarlyClassifier("lstm", order=None, max_epochs=8, polish=False).fit(X, y)
+    clf = early("tanh", order=None, max_epochs=8, polish=False).fit(X, y)
     X, y, _ = sw.datasets.gaussian(30_000, classes=3, offset=1.0, channels=6, length=STEPS, seed=1)
     data = (clf.scores(X), y, np.full(len(y), STEPS))
     final = (data[0][:, -1].argmax(1) != y).mean()

@@ -70,7 +70,7 @@ def test_the_highest_rate_over_steps_by_which_enough_series_are_decided(walks):
         (
             lambda: observed_rate(Calibrated(1.0, guarantee("error_rate")), np.zeros((1, 2, 2)), [2]),
             ValueError,
-            "`y` must be class indices",
+            "`y` must hold class indices",
         ),
     ],
 )

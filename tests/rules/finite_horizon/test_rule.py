@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stopwise as sw
+from helpers import early
 from stopwise.metrics import average_cost
 from stopwise.plots import stopping_thresholds
 from stopwise.rules import SPRT, FiniteHorizon
@@ -157,7 +158,7 @@ def test_overconfident_and_noisy_scores_are_corrected(world):
 @pytest.mark.slow
 def test_on_a_trained_classifier():
     X, y, _ = sw.datasets.gaussian(n=1000, offset=OFFSET, channels=4, length=30, seed=0)
-    clf = sw.EarlyClassifier(order=0, max_epochs=10, progress=False).fit(X, y)
+    clf = early(order=0, max_epochs=10).fit(X, y)
     held, y_held, _ = sw.datasets.gaussian(n=3000, offset=OFFSET, channels=4, length=30, seed=1)
     fresh, y_fresh, _ = sw.datasets.gaussian(n=20_000, offset=OFFSET, channels=4, length=30, seed=2)
     scores, fresh_scores = clf.scores(held), clf.scores(fresh)
@@ -169,7 +170,7 @@ def test_on_a_trained_classifier():
 
 def test_a_fitted_classifier_takes_the_rule_and_keeps_it(tmp_path):
     X, y, _ = sw.datasets.gaussian(n=200, offset=1.0, channels=3, length=8, seed=0)
-    clf = sw.EarlyClassifier(order=0, max_epochs=2, polish=False).fit(X, np.array(["no", "yes"])[y])
+    clf = early(order=0, max_epochs=2, polish=False).fit(X, np.array(["no", "yes"])[y])
     clf.rule_ = FiniteHorizon.fit(clf.scores(X), y, cost=0.02, loss=[[0, 1], [4, 0]], horizon=6)
     clf.save(tmp_path / "model")
     loaded = sw.load(tmp_path / "model")
