@@ -314,7 +314,7 @@ def test_settings_make_a_classifier():
 def test_the_digest_is_computed_once(world, monkeypatch):
     clf = small().fit(*world[:2])
     first = clf.stream()
-    monkeypatch.setattr("stopwise.estimator.digest_tensors", None)
+    monkeypatch.setattr("stopwise.models.base.digest_tensors", None)
     assert clf.stream()._engine.digest == first._engine.digest
     assert clf.streams()._engine.digest == first._engine.digest
 

@@ -16,15 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stopwise import models, rules
 from stopwise.data.examples import Examples
 from stopwise.data.fingerprints import Fingerprints
-from stopwise.data.inputs import InputReader, Inputs, InputStep
-from stopwise.data.labels import by_index, check_labels, class_shares, known_indices, learn_classes
+from stopwise.data.inputs import Inputs, InputStep
+from stopwise.data.labels import by_index, class_shares, known_indices, learn_classes
 from stopwise.data.series import SeriesSet
 from stopwise.decision import Decisions
 from stopwise.models import Model
 from stopwise.models.registry import rebuild
 from stopwise.models.step import Step
 from stopwise.persistence.description import describe, parameters, restore
-from stopwise.persistence.digests import digest_tensors
 from stopwise.persistence.folder import ModelFolderError, load_model, save_model
 from stopwise.rules import Rule
 from stopwise.rules.defaults import check_unfitted, default_rule
@@ -77,10 +76,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     --------
     >>> import stopwise as sw
     >>> X, y, _ = sw.datasets.gaussian(n=400, offset=1.0, channels=4, length=20, seed=0)
-    >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
-    >>> X_new, y_new, _ = sw.datasets.gaussian(n=400, offset=1.0, channels=4, length=20, seed=1)
-    >>> d = clf.decide(X_new)
-    >>> bool((d.labels == y_new).mean() > 0.9), bool(d.times.mean() < 10)
+    >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:200], y[:200])
+    >>> d = clf.decide(X[200:])
+    >>> bool((d.labels == y[200:]).mean() > 0.9), bool(d.times.mean() < 10)
     (True, True)
     """
 
@@ -332,10 +330,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         save_model(path, self.model_.tensors(), describe(self))
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of the model and the rule by model__name and rule__name.
-
-        They work also where the model is a name and the rule is None.
-        """
+        """Set parameters; model__name and rule__name also where the model is a name and the rule None."""
         if isinstance(self.model, str) and any(name.startswith("model__") for name in params):
             self.model = models.make(self.model)
         if self.rule is None and any(name.startswith("rule__") for name in params):
@@ -356,7 +351,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         """Return what streams share. Weights are read and hashed once; the rule is that of the moment."""
         check_is_fitted(self)
         if self._shared is None:
-            text = digest_tensors(self.model_.tensors(), repr((self.inputs_.to_dict(), self.classes_)))
+            text = self.model_.digest(repr((self.inputs_.to_dict(), self.classes_)))
             self._shared = (self.inputs_.step(), self.model_.step(), bytes.fromhex(text)[:16])
         inputs, step, digest = self._shared
         return Engine(inputs, step, self.rule_.with_prior(self.prior_), self.classes_, digest)
@@ -384,26 +379,13 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         return series, indices
 
     def _examples(self, series: SeriesSet, indices: np.ndarray, groups: Any = None) -> Examples:
-        owners = None if groups is None else check_labels("`groups`", groups, len(series))
-        return Examples(
-            InputReader(series, self.inputs_),
-            indices,
-            len(self.classes_),
-            self.inputs_.model_channels,
-            series.lengths,
-            owners,
-        )
+        return Examples.of(series, self.inputs_, indices, len(self.classes_), groups)
 
 
 def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | None = None) -> EarlyClassifier:
-    """Read a classifier saved with `EarlyClassifier.save`.
+    """Read a classifier from the folder that `EarlyClassifier.save` wrote.
 
-    Parameters
-    ----------
-    path
-        The model folder.
-    model, rule
-        The unfitted model and the class of the rule, if they are your own: code is never read from a file.
+    Pass the unfitted `model` and the class of the `rule` if they are your own: a file cannot run code.
     """
     tensors, about = load_model(path)
     try:

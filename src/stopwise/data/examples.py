@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
 from stopwise.data.holdout import hold_out
+from stopwise.data.inputs import InputReader, Inputs
+from stopwise.data.labels import check_labels
+from stopwise.data.series import SeriesSet
 
 # rows → x (B, T, C) and lengths (B,)
 Reader = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -50,6 +54,15 @@ class Examples:
     channels: int
     lengths: np.ndarray
     groups: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls, series: SeriesSet, inputs: Inputs, y: np.ndarray, classes: int, groups: Any = None
+    ) -> Examples:
+        """Return examples of series as `inputs` show them to a model."""
+        owners = None if groups is None else check_labels("`groups`", groups, len(series))
+        reader = InputReader(series, inputs)
+        return cls(reader, y, classes, inputs.model_channels, series.lengths, owners)
 
     def __len__(self) -> int:
         return len(self.y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch import Tensor
 from stopwise.data.examples import Examples
 from stopwise.models.rescoring import RescoringStep
 from stopwise.models.step import Step
+from stopwise.persistence.digests import digest_tensors
 
 OnEpoch = Callable[[dict[str, float]], None]
 
@@ -108,6 +110,16 @@ class Model(BaseEstimator, ABC):
             "fitted": self.fitted() | {"classes": self.classes_count_, "channels": self.channels_},
             "report": self.report_,
         }
+
+    def digest(self, text: str = "") -> str:
+        """Return the SHA-256 of what the model learned and of a text: states of streams carry it.
+
+        A model that cannot be saved gets one of its own each time: its states are good in this process only.
+        """
+        try:
+            return digest_tensors(self.tensors(), text)
+        except TypeError:
+            return secrets.token_hex(32)
 
     def fitted(self) -> dict[str, Any]:
         """Return what `restore` needs beside the tensors, as plain JSON values."""
