@@ -1,0 +1,10 @@
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def short_polish(monkeypatch):
+    """These tests check sweeps, tables and pictures; the precision of the polish is tested elsewhere."""
+    training = "stopwise.models.networks.training"
+    monkeypatch.setattr(f"{training}.polish.PASSES", 3)
+    monkeypatch.setattr(f"{training}.polish.RIDGES", (1e-3,))
+    monkeypatch.setattr(f"{training}.order_search.SEARCH_RIDGES", (1e-3,))
