@@ -14,7 +14,7 @@ def main(path: str) -> None:
         "deadline, cost 0.01": dear,
         "SPRT(4)": sw.SPRT(4.0),
     }
-    sw.plots.save(sw.plots.boundaries(rules, scores, y, series=10), path)
+    sw.plots.save(sw.plots.stopping_boundaries(rules, scores, y, series=10), path)
 
 
 if __name__ == "__main__":

@@ -37,14 +37,14 @@ def test_sizes():
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_are_those_of_scikit_learn(seed):
     y = np.random.default_rng(seed).choice(5, 200, p=[0.6, 0.2, 0.1, 0.05, 0.05])
-    weights = made(y).weights()
+    weights = made(y).weights
     np.testing.assert_array_equal(weights, compute_sample_weight("balanced", y))
     assert weights.mean() == pytest.approx(1)
     np.testing.assert_allclose(np.bincount(y, weights), 200 / 5)
 
 
 def test_weights_give_each_class_present_one_share():
-    assert made([0, 0, 0, 2], classes=4).weights().tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2])
+    assert made([0, 0, 0, 2], classes=4).weights.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2])
 
 
 # Parts

@@ -343,3 +343,27 @@ def test_another_word_is_an_error(wrong):
 def test_an_unknown_way_with_missing_values_is_an_error():
     with pytest.raises(ValueError, match=r"`missing` must be one of 'error', 'mask'; got 'msk'. Did you"):
         Inputs.learn(SeriesSet(numbers(3, 4)), missing="msk")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("missing", ["error", "mask"])
+def test_the_kernel_for_large_batches_equals_numpy(dtype, missing, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = (1e3 + rng.normal(size=(20, 9, 3))).astype(dtype)
+    if missing == "mask":
+        X[rng.random(X.shape) < 0.2] = np.nan
+    series = SeriesSet(X, lengths=rng.integers(1, 10, 20))
+    inputs = Inputs.learn(series, missing=missing)
+    plain = inputs.read(series, np.arange(20))[0]
+    monkeypatch.setattr("stopwise.data.inputs.LARGE", 0)
+    np.testing.assert_array_equal(inputs.read(series, np.arange(20))[0], plain)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+def test_the_kernel_for_large_batches_reports_what_is_not_finite(value, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(6, 5, 2))
+    inputs = Inputs.learn(SeriesSet(X))
+    X[3, 1, 1] = value
+    monkeypatch.setattr("stopwise.data.inputs.LARGE", 0)
+    with pytest.raises(ValueError, match=r"series 3 has .* at step 2, channel 1"):
+        inputs.read(SeriesSet(X), np.arange(6))

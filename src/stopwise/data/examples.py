@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class Examples:
     --------
     >>> read = lambda rows: (np.zeros((len(rows), 5, 2), np.float32), np.full(len(rows), 5))
     >>> examples = Examples(read, np.array([0, 0, 0, 1]), 2, channels=2, lengths=np.full(4, 5))
-    >>> len(examples), examples.steps, examples.weights().round(2).tolist()
+    >>> len(examples), examples.steps, examples.weights.round(2).tolist()
     (4, 5, [0.67, 0.67, 0.67, 2.0])
     """
 
@@ -72,8 +73,9 @@ class Examples:
         """T, the steps of the longest series."""
         return int(self.lengths.max())
 
+    @cached_property
     def weights(self) -> np.ndarray:
-        """Return weights (n,) with mean 1 that give every class present the same share."""
+        """Weights (n,) with mean 1 that give every class present the same share."""
         return compute_sample_weight("balanced", self.y)
 
     def subset(self, rows: np.ndarray) -> Examples:

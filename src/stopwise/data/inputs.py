@@ -21,6 +21,7 @@ TOGETHER = "together"
 # Series that the mean and the deviation are estimated from: enough for two digits, quick on any data.
 MOMENT_SERIES = 2000
 MOMENT_BATCH = 256
+LARGE = 1 << 15  # numbers from which on a compiled kernel is worth its call
 
 Array = Any  # numpy.ndarray or torch.Tensor
 
@@ -126,11 +127,11 @@ class Inputs:
         """
         x, lengths = series.batch(rows)
         # Time leads in memory: recurrent networks read it step by step.
-        seen = np.empty((x.shape[1], len(x), self.model_channels), np.float32).transpose(1, 0, 2)  # (B, T, C)
+        by_time = np.empty((x.shape[1], len(x), self.model_channels), np.float32)
+        seen = by_time.transpose(1, 0, 2)  # (B, T, C)
         values = seen[..., : self.channels]
-        with np.errstate(over="ignore"):  # what is too large is reported below
-            np.multiply(x - self.center, 1 / self.scale, out=values, dtype=np.float64, casting="same_kind")
-        _check_values(values, series, rows, self.mask)
+        if not self._standardize(x, by_time[..., : self.channels]):
+            _check_values(values, series, rows, self.mask)
         if self.mask:
             observed = ~np.isnan(values)
             values[...] = _held(values, observed, self.fill)
@@ -138,6 +139,19 @@ class Inputs:
         if (lengths < x.shape[1]).any():
             seen[~inside(lengths, x.shape[1])] = 0
         return seen, lengths
+
+    def _standardize(self, x: np.ndarray, out: np.ndarray) -> bool:
+        """Write x (B, T, D), centered and scaled, to `out` (T, B, D); return whether all of it is finite."""
+        factor = 1 / self.scale
+        if x.size >= LARGE:
+            from stopwise.data.standardizing import standardize
+
+            return standardize(x, self.center, factor, out)
+        with np.errstate(over="ignore"):  # what is too large is reported by the caller
+            np.multiply(
+                x.transpose(1, 0, 2) - self.center, factor, out=out, dtype=np.float64, casting="same_kind"
+            )
+        return bool(np.isfinite(out).all())
 
     def step(self, xp: Any = np) -> InputStep:
         """Return the form for one sample at a time, on numpy or torch."""

@@ -160,7 +160,7 @@ class TrainingRun:
         seed, size = self.task.seed, self.training.batch_size
         torch.manual_seed(np.random.SeedSequence([seed, epoch, self.rank]).generate_state(1)[0].item())
         shuffled = np.random.default_rng([seed, epoch]).permutation(len(self.train_set))
-        weights = self.train_set.weights()
+        weights = self.train_set.weights
         starts = range(0, len(shuffled), size)
         self.model.train()
         total = 0.0
@@ -226,7 +226,7 @@ class TrainingRun:
     @torch.no_grad()
     def _validate(self, data: Examples) -> float:
         self.model.eval()
-        weights = data.weights() / len(data)
+        weights = data.weights / len(data)
         rows = np.arange(len(data))
         parts = np.array_split(rows, math.ceil(len(rows) / self.training.batch_size))
         # The bare network: the data-parallel one waits for the other processes, which may have no part.

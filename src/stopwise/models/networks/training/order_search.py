@@ -90,7 +90,7 @@ def search(
         if polished:
             polish(net, replace(short, validation_set=held), ridges=SEARCH_RIDGES, progress=progress)
         losses[order] = _held_out_lsel(net, held, size)
-    return choose(losses, held.weights())
+    return choose(losses, held.weights)
 
 
 def _held_out_lsel(net: Integrator, held: Examples, size: int) -> np.ndarray:

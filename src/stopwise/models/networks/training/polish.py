@@ -218,7 +218,7 @@ class _Problem:
     def _computed(self, data: Examples, first: int) -> Iterator[_Batch]:
         """Yield the features from the batch number `first` on."""
         device, size = self.device, self.batch_size
-        weights = (data.weights() / len(data)).astype(np.float32)
+        weights = (data.weights / len(data)).astype(np.float32)
         with _features_for_logits(self.net.readout):
             for start in range(first * size, len(data), size):
                 rows = np.arange(start, min(start + size, len(data)))
