@@ -17,7 +17,7 @@ from stopwise.cli.common import (
     console,
     named_numbers,
     plain,
-    read_labelled,
+    read_labeled,
 )
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def calibrate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set a stopping rule that keeps a promise, by labelled series the model has not seen."""
-    series = read_labelled(data)
+    """Set a stopping rule that keeps a promise, by labeled series the model has not seen."""
+    series = read_labeled(data)
     from stopwise.estimator import load
 
     clf = load(model)

@@ -29,7 +29,7 @@ Seed = Annotated[int | None, typer.Option("--seed", help="Seed of all randomness
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-def read_labelled(path: Path) -> LabeledSeries:
+def read_labeled(path: Path) -> LabeledSeries:
     """Read series that must have labels."""
     from stopwise.datasets import read
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labelled
+from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labeled
 
 if TYPE_CHECKING:
     from stopwise.rules import Guarantee, Rule
@@ -30,14 +30,14 @@ def evaluate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a trained model on labelled series: error, hitting time, speed-accuracy tradeoff."""
+    """Judge a trained model on labeled series: error, hitting time, speed-accuracy tradeoff."""
     from stopwise import plots
     from stopwise.data.series import SeriesSet
     from stopwise.estimator import load
     from stopwise.metrics import ausat, sat_curve, summarize
     from stopwise.rules import SPRT, Calibrated, observed_rate
 
-    clf, series = load(model), read_labelled(data)
+    clf, series = load(model), read_labeled(data)
     y = class_indices(clf, series)
     X = SeriesSet(series.X)
     scores, lengths = clf.scores(X), X.lengths

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labelled
+from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labeled
 
 
 @app.command("fit-rule")
@@ -30,8 +30,8 @@ def fit_rule(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set the best stopping rule for a purpose, by labelled series the model has not seen. No promise."""
-    series = read_labelled(data)
+    """Set the best stopping rule for a purpose, by labeled series the model has not seen. No promise."""
+    series = read_labeled(data)
     from stopwise.data.series import SeriesSet
     from stopwise.estimator import load
     from stopwise.metrics import summarize

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from stopwise.cli.common import AsJson, OptionalData, Seed, app, console, named_shares, read_labelled
+from stopwise.cli.common import AsJson, OptionalData, Seed, app, console, named_shares, read_labeled
 from stopwise.cli.settings import ModelName, Settings, merge, option_table
 from stopwise.validation import check_choice
 
@@ -53,7 +53,7 @@ def train(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train an early classifier on labelled series and save it.
+    """Train an early classifier on labeled series and save it.
 
     The options of a model are listed by `stopwise train --model NAME --options`.
     """
@@ -63,7 +63,7 @@ def train(
     if data is None or out is None:
         missing_one = "argument 'DATA'" if data is None else "option '--out' / '-o'"
         raise typer.BadParameter(f"Missing {missing_one}.")
-    series = read_labelled(data)  # a wrong path is reported before torch is imported
+    series = read_labeled(data)  # a wrong path is reported before torch is imported
     from stopwise.estimator import EarlyClassifier
     from stopwise.rules import SPRT
 

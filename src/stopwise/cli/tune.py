@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from stopwise.cli.common import AsJson, Data, Seed, app, console, fail, plain, read_labelled
+from stopwise.cli.common import AsJson, Data, Seed, app, console, fail, plain, read_labeled
 from stopwise.cli.settings import ModelName, Settings, parse_settings, write_settings
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def tune(
 
     What `--set` gives is fixed; the rest is searched.
     """
-    series = read_labelled(data)  # a wrong path is reported before torch is imported
-    held = None if validation is None else read_labelled(validation)
+    series = read_labeled(data)  # a wrong path is reported before torch is imported
+    held = None if validation is None else read_labeled(validation)
     if not out.parent.is_dir():
         raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}. Make it first.")
     fixed = parse_settings(settings or [])

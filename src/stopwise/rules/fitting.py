@@ -1,4 +1,4 @@
-"""Rules fitted to a goal on labelled series: least cost, a mean stopping time, or the harmonic mean."""
+"""Rules fitted to a goal on labeled series: least cost, a mean stopping time, or the harmonic mean."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def _exp32(x: Any) -> Any:
     """Exponential of a float32 within 2 units in the last place, in a form LLVM can vectorise.
 
     x = n log 2 + r with |r| <= log(2)/2; the polynomial for eʳ is that of the Cephes library. Adding
-    1.5·2²³ leaves the whole number n in the low bits, from where it moves to the exponent of 2ⁿ.
+    1.5·2²³ leaves the integer n in the low bits, from where it moves to the exponent of 2ⁿ.
     """
     f = np.float32
     x = f(-87.3) if x < f(-87.3) else x

@@ -73,7 +73,7 @@ def pool_prefixes(
     lengths
         The prefix lengths wanted.
     variance
-        Given, the units are those of normalised tokens: `units` and `expand` come of centred ones.
+        Given, the units are those of normalized tokens: `units` and `expand` come of centred ones.
 
     Returns
     -------

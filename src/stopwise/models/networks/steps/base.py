@@ -66,7 +66,7 @@ class Cell:
 
 
 class Norm:
-    """Layer normalisation."""
+    """Layer normalization."""
 
     def __init__(self, layer: nn.LayerNorm, step: NetworkStep) -> None:
         self.xp, self.eps = step.xp, layer.eps
@@ -80,7 +80,7 @@ class Norm:
 
 
 def norm_of(layer: nn.Module, step: NetworkStep) -> Any:
-    """Return what a layer does to features: normalise them, or nothing."""
+    """Return what a layer does to features: normalize them, or nothing."""
     return Norm(layer, step) if isinstance(layer, nn.LayerNorm) else _same
 
 
