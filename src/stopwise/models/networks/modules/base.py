@@ -51,7 +51,7 @@ class Integrator(nn.Module, ABC):
 
     def forward(self, x: Tensor, multiplets: bool = False) -> Evidence:
         """Return the evidence in a batch of series x (B, T, C)."""
-        # With time leading in memory, as recurrences read it. `Inputs` gives it so, and then nothing is copied.
+        # With time leading in memory, as recurrences read it. What `Inputs` gives is not copied.
         x = x.transpose(0, 1).contiguous().transpose(0, 1)
         return self.evidence(x, multiplets)
 
