@@ -11,6 +11,7 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -20,6 +21,9 @@ from stopwise.datasets import gaussian
 from stopwise.estimator import EarlyClassifier, load
 from stopwise.rules import Rule
 from stopwise.rules.checks import applicable_checks, check_same_decisions
+
+# The fitted clone of each estimator under check.
+_CLONES: WeakKeyDictionary[EarlyClassifier, EarlyClassifier] = WeakKeyDictionary()
 
 Check = tuple[str, Callable[[], None]]
 
@@ -43,7 +47,7 @@ def yield_checks(thing: EarlyClassifier | Rule) -> Iterator[Check]:
     if isinstance(thing, Rule):
         checks: list[Callable[..., None]] = applicable_checks(thing)
     elif isinstance(thing, EarlyClassifier):
-        checks = ESTIMATOR_CHECKS
+        checks, thing = ESTIMATOR_CHECKS, clone(thing)  # what is fitted for it is fitted once
     else:
         raise TypeError(f"`thing` must be a stopping rule or an EarlyClassifier; got {type(thing).__name__}.")
     for check in checks:
@@ -159,8 +163,11 @@ def _data(estimator: EarlyClassifier) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fitted(estimator: EarlyClassifier) -> tuple[EarlyClassifier, np.ndarray, np.ndarray]:
+    """Return a fitted clone, fitted once for all checks of an estimator, and its data."""
     X, y = _data(estimator)
-    return clone(estimator).fit(X, y), X, y
+    if estimator not in _CLONES:
+        _CLONES[estimator] = clone(estimator).fit(X, y)
+    return _CLONES[estimator], X, y
 
 
 def _close(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
