@@ -8,18 +8,18 @@ from stopwise.models.networks import modules
 
 def small(model="accumulator", **params):
     sizes = {"hidden": 4} if model in ("accumulator", "b2bsqrt", "tanh") else {}
-    return early(model, max_epochs=2, batch_size=16, **sizes | params)
+    return early(model, max_epochs=2, batch_size=16, **{"polish": False} | sizes | params)
 
 
 OWN = sw.models.Network(modules.LSTMModule, order=1, params={"hidden": 4})
 ESTIMATORS = [
     *[small(model, order=order) for model in sw.models.MODELS for order in (None, 0, 2)],
     *[small(model, missing="mask", order=1) for model in sw.models.MODELS],
-    small("b2bsqrt", formula="oblivion", order=2),
+    small("b2bsqrt", formula="oblivion", order=2, polish=True),
     small("tanh", loss="lllr", llre_ratio=0.5, order=2),
-    small("accumulator", llre_ratio=0.5, order=2, dropout=0.2),
+    small("accumulator", llre_ratio=0.5, order=2, dropout=0.2, polish=True),
     small("tandemformer", pooling="one-token", positions="learned", order=2),
-    small(OWN),
+    small(OWN, polish=True),
 ]
 
 

@@ -25,7 +25,7 @@ def fitted(missing="error", labels=("no", "yes"), **settings):
     X, y, _ = sw.datasets.gaussian(60, offset=1.5, channels=3, length=8, seed=0)
     if missing == "mask":
         X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
-    clf = early(**{"max_epochs": 1, "missing": missing, "rule": sw.SPRT(2.0)} | settings)
+    clf = early(**{"max_epochs": 1, "polish": False, "missing": missing, "rule": sw.SPRT(2.0)} | settings)
     return clf.fit(X, np.array(labels)[y])
 
 
