@@ -28,7 +28,7 @@ EXPECTED_FAILURES = {
 
 def quick(cls=sw.EarlyClassifier, order=0):
     training = sw.models.Training(max_epochs=30, learning_rate=0.03, batch_size=32)
-    return cls(sw.models.Accumulator(order=order, hidden=8, training=training))
+    return cls(sw.models.Accumulator(order=order, hidden=8, polish=False, training=training))
 
 
 @parametrize_with_checks([quick()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
