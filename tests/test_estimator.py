@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 
@@ -107,34 +106,32 @@ def test_memory_map_larger_than_a_batch_is_read_in_batches(world, tmp_path):
 
 
 MEMORY = """
-import sys
+import sys, tracemalloc
 import numpy as np
 import stopwise as sw
 from stopwise.models.networks.training import polish
-polish.memory_budget = lambda: 2**25
+polish.memory_budget = lambda: 2**23
 polish.PASSES, polish.RIDGES = 1, (1e-3,)
-X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(1000, 50, 512))
-y = np.arange(1000) % 2
+X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(600, 50, 512))
+y = np.arange(600) % 2
 clf = sw.EarlyClassifier.from_settings({"order": 0, "training.max_epochs": 1, "hidden": 4})
-clf.fit(X[:200], y[:200])
-def anonymous():
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
-low = anonymous()
+clf.fit(X[:100], y[:100])
+tracemalloc.start()
 clf.fit(X, y)
 clf.decide(X)
-print((anonymous() - low) / 1024)
+print(tracemalloc.get_traced_memory()[1] / 2**20)
 """
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads memory use from /proc")
 def test_a_memory_map_is_never_held_whole(tmp_path):
     path = tmp_path / "big.dat"
     with open(path, "wb") as file:
-        file.truncate(1000 * 50 * 512 * 4)  # 102 MB, sparse on disk
+        file.truncate(600 * 50 * 512 * 4)  # 59 MB, sparse on disk
     run = subprocess.run(
         [sys.executable, "-c", MEMORY, str(path)], capture_output=True, text=True, check=True, timeout=240
     )
-    assert float(run.stdout) < 75
+    peak = float(run.stdout)  # of numpy's arrays
+    assert 5 < peak < 50
 
 
 def test_on_the_fly_series_are_accepted():

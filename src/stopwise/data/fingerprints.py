@@ -20,7 +20,7 @@ MOST_NUMBERS = 2**26  # read at most: a second or two
 BYTES = 6  # a chance match among millions of pairs has a probability of one in a million
 # With a larger share of copies among the training series themselves, a match means nothing.
 MOST_REPEATED = 0.01
-BATCH = 256
+BATCH_NUMBERS = 1 << 20  # read at once
 
 
 class Fingerprints:
@@ -90,8 +90,9 @@ def _sample(series: SeriesSet, total: int, seed: int) -> np.ndarray:
 
 def _hashes(series: SeriesSet, rows: np.ndarray) -> np.ndarray:
     raw = np.zeros((len(rows), BYTES), dtype=np.uint8)
-    for start in range(0, len(rows), BATCH):
-        x, lengths = series.batch(rows[start : start + BATCH])
+    size = series.rows_of(BATCH_NUMBERS)
+    for start in range(0, len(rows), size):
+        x, lengths = series.batch(rows[start : start + size])
         with np.errstate(over="ignore"):
             single = np.ascontiguousarray(x, dtype=np.float32)  # a copy in another precision matches too
         for i, (own, length) in enumerate(zip(single, lengths), start):

@@ -20,7 +20,7 @@ MISSING = ("error", "mask")
 TOGETHER = "together"
 # Series that the mean and the deviation are estimated from: enough for two digits, quick on any data.
 MOMENT_SERIES = 2000
-MOMENT_BATCH = 256
+MOMENT_NUMBERS = 1 << 20  # read at once
 LARGE = 1 << 15  # numbers from which on a compiled kernel is worth its call
 
 Array = Any  # numpy.ndarray or torch.Tensor
@@ -244,8 +244,9 @@ def _moments(series: SeriesSet, mask: bool, random_state: int) -> tuple[np.ndarr
         rows = np.sort(chosen)
     scaler = StandardScaler()
     reference = np.zeros(series.channels)
-    for start in range(0, len(rows), MOMENT_BATCH):
-        part = rows[start : start + MOMENT_BATCH]
+    size = series.rows_of(MOMENT_NUMBERS)
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
         x, lengths = series.batch(part)
         _check_values(x, series, part, mask)
         samples = x[inside(lengths, x.shape[1])].astype(np.float64)  # (samples, D)

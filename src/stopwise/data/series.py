@@ -71,6 +71,10 @@ class SeriesSet:
         """(n, T, D), T being the longest length."""
         return len(self), self.steps, self.channels
 
+    def rows_of(self, numbers: int) -> int:
+        """Return how many series hold about so many numbers, at least one."""
+        return max(1, numbers // (self.steps * self.channels))
+
     def __getitem__(self, rows: Any) -> SeriesSet:
         chosen = np.atleast_1d(np.arange(len(self))[rows])
         if not len(chosen):
