@@ -38,6 +38,7 @@ def toy(tmp_path, monkeypatch):
     return X, y, lengths
 
 
+@pytest.mark.slow
 def test_the_figure_is_made_and_a_finished_one_is_only_drawn_again(toy, tmp_path, monkeypatch):
     monkeypatch.setitem(fig4.PRESETS, "quick", TINY)
     command = ["reproduce", "fig4", "--data", "toy", "--out", str(tmp_path), "--workers", "1"]

@@ -77,6 +77,7 @@ def check_shared(storage, trials, processes=2):
     assert len({str(trial.params) for trial in study.trials}) == len(study.trials)
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_study_in_sqlite(tmp_path):
     check_shared(f"sqlite:///{tmp_path / 'study.db'}", trials=8)
 

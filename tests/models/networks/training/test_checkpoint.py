@@ -126,7 +126,7 @@ print(kills)
 """
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
+@pytest.mark.parametrize("optimizer", ["adam", pytest.param("rmsprop", marks=pytest.mark.slow)])
 def test_a_run_killed_many_times_ends_as_one_that_was_not(tmp_path, optimizer):
     script = tmp_path / "killing.py"
     script.write_text(KILLING)
