@@ -65,14 +65,14 @@ def test_the_example_decides_as_the_classifier(tmp_path):
     clf = fitted(order=1)
     clf.save(tmp_path / "model")
     command = [sys.executable, "-m", "stopwise.cli", "export", tmp_path / "model", tmp_path / "m.onnx"]
-    told = subprocess.run([str(one) for one in command], capture_output=True, text=True, check=True)
-    assert "Wrote" in told.stdout
+    reported = subprocess.run([str(one) for one in command], capture_output=True, text=True, check=True)
+    assert "Wrote" in reported.stdout
     X = world(1, 9, seed=2)[0]
     np.savetxt(tmp_path / "x.csv", X[0], delimiter=",")
     command = [sys.executable, str(EXAMPLE), str(tmp_path / "m.onnx"), str(tmp_path / "x.csv"), "3.0"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    reported = subprocess.run(command, capture_output=True, text=True, check=True)
     decision = clf.decide(X)[0]
-    assert told.stdout.split() == [str(decision.label), str(decision.time)]
+    assert reported.stdout.split() == [str(decision.label), str(decision.time)]
 
 
 def test_nothing_is_left_behind_where_the_folder_is_missing(tmp_path):

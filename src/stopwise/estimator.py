@@ -275,8 +275,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X, y
-            Series that the model has not seen, and labels. None: held-out scores of the training series, of
-            models that cross-fit.
+            Series that the model has not seen, and labels.
         cost
             Cost of a sample, where a wrong decision costs `loss`: the cheapest rule for this length.
         mean_time

@@ -50,10 +50,10 @@ def bench(monkeypatch, tmp_path, value):
 
 
 def test_the_command_writes_its_figures(monkeypatch, tmp_path):
-    result, told = bench(monkeypatch, tmp_path, 1.25)
+    result, reported = bench(monkeypatch, tmp_path, 1.25)
     assert result.exit_code == 0
     assert "1.25" in result.output
-    figure = told["figures"][0]
+    figure = reported["figures"][0]
     assert {name: figure[name] for name in ("name", "value", "bar", "aim", "better")} == {
         "name": "made-up",
         "value": 1.25,
@@ -61,7 +61,7 @@ def test_the_command_writes_its_figures(monkeypatch, tmp_path):
         "aim": 1,
         "better": "lower",
     }
-    assert told["machine"]["torch"]
+    assert reported["machine"]["torch"]
 
 
 def test_a_missed_bar_is_exit_code_1(monkeypatch, tmp_path):

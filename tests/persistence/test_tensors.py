@@ -27,8 +27,8 @@ def path(tmp_path):
 
 
 def assert_whole(path, tensors=TENSORS, about=ABOUT):
-    found, told = files.read(path)
-    assert told == about
+    found, reported = files.read(path)
+    assert reported == about
     assert found.keys() == tensors.keys()
     for name, value in tensors.items():
         assert found[name].dtype == value.dtype
@@ -67,18 +67,18 @@ def test_truncated_file_is_told(path, share):
 
 def test_every_flipped_byte_is_told_or_harmless(path):
     data = path.read_bytes()
-    told = []
+    reported = []
     for place in range(len(data)):
         for flip in (0x01, 0x80):
             path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
             try:
                 files.read(path)
             except TensorFileError as error:
-                told.append(str(error))
+                reported.append(str(error))
             else:
                 assert_whole(path)
-    assert all(str(path) in message for message in told)
-    assert len(told) > 1.9 * len(data)  # all but the padding of the header
+    assert all(str(path) in message for message in reported)
+    assert len(reported) > 1.9 * len(data)  # all but the padding of the header
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,10 @@ def run(spark, folder, model, out):
     """Take all files that are there, then stop; Spark keeps what it has seen in `out/checkpoint`."""
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder))
     decisions = decide(frame, str(model), key="key", channels=["u", "v"], order_by="t", end="last")
-    writer = decisions.writeStream.format("json").option("path", str(out / "told"))
+    writer = decisions.writeStream.format("json").option("path", str(out / "reported"))
     writer = writer.option("checkpointLocation", str(out / "checkpoint")).outputMode("append")
     writer.trigger(availableNow=True).start().awaitTermination(240)
-    return {row["key"]: row for row in spark.read.json(str(out / "told")).collect()}
+    return {row["key"]: row for row in spark.read.json(str(out / "reported")).collect()}
 
 
 def test_spark_decides_as_local_streams_across_batches_and_restarts(spark, model, X, tmp_path):
@@ -75,12 +75,12 @@ def test_spark_decides_as_local_streams_across_batches_and_restarts(spark, model
     write(folder, "2.json", X, range(3, 5))
     early = run(spark, folder, model, tmp_path)
     write(folder, "3.json", X, range(5, STEPS))
-    told = run(spark, folder, model, tmp_path)  # another query, which goes on from the checkpoint
+    reported = run(spark, folder, model, tmp_path)  # another query, which goes on from the checkpoint
     expected = sw.load(model).decide(X)
-    assert len(told) == SERIES
+    assert len(reported) == SERIES
     assert 0 < len(early) < SERIES
     for i in range(SERIES):
-        row, decision = told[f"s{i}"], expected[i]
+        row, decision = reported[f"s{i}"], expected[i]
         assert (row["label"], row["time"], row["forced"]) == (decision.label, decision.time, decision.forced)
         np.testing.assert_allclose(row["scores"], decision.scores, rtol=1e-5, atol=1e-5)
 

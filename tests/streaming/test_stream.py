@@ -111,11 +111,11 @@ def test_another_process_goes_on_from_a_state(clf, X, tmp_path):
         "stream.update([0.1, -0.2, 0.3])\n"
         "print(*stream.scores.tolist(), stream.time)\n"
     )
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True
     )
     stream.update([0.1, -0.2, 0.3])
-    assert [float(one) for one in told.stdout.split()] == [*stream.scores.tolist(), 2.0]
+    assert [float(one) for one in reported.stdout.split()] == [*stream.scores.tolist(), 2.0]
 
 
 @pytest.mark.parametrize("forced", [True, False])
@@ -131,7 +131,7 @@ def test_a_decided_stream_is_restored_as_decided(clf, X, forced):
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "reported"),
     [
         (lambda s: s.pop("version"), "no version"),
         (lambda s: s.update(version=np.array(9)), "version 9"),
@@ -142,15 +142,15 @@ def test_a_decided_stream_is_restored_as_decided(clf, X, forced):
         (lambda s: s.update(decided=np.array(7)), "class 7"),
     ],
 )
-def test_a_state_that_does_not_fit_is_refused(clf, damage, told):
+def test_a_state_that_does_not_fit_is_refused(clf, damage, reported):
     state = clf.stream().state()
     damage(state)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=reported):
         clf.stream(state=state)
 
 
 @pytest.mark.parametrize(
-    ("x", "told"),
+    ("x", "reported"),
     [
         ([1.0, 2.0], "3 number"),
         ([1.0, np.nan, 2.0], "NaN"),
@@ -158,9 +158,9 @@ def test_a_state_that_does_not_fit_is_refused(clf, damage, told):
         ([1e400, 0, 0], "infinite"),
     ],
 )
-def test_a_bad_sample_is_told_and_leaves_the_stream_as_it_was(clf, x, told):
+def test_a_bad_sample_is_reported_and_leaves_the_stream_as_it_was(clf, x, reported):
     stream = clf.stream()
-    with np.errstate(over="ignore"), pytest.raises(ValueError, match=told):
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=reported):
         stream.update(x)
     assert stream.time == 0
 

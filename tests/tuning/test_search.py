@@ -161,10 +161,10 @@ def test_groups_are_kept_apart(data, monkeypatch):
 def test_unequal_lengths_and_on_trial(data):
     rng = np.random.default_rng(0)
     X = [x[: rng.integers(2, 7)] for x in data[0]]
-    told = []
-    found = quick((X, data[1]), trials=2, on_trial=told.append)
-    assert [len(one.trials) for one in told] == [1, 2]
-    assert told[-1].best == found.best
+    reported = []
+    found = quick((X, data[1]), trials=2, on_trial=reported.append)
+    assert [len(one.trials) for one in reported] == [1, 2]
+    assert reported[-1].best == found.best
 
 
 def test_progress_tells_the_best(data, capsys):

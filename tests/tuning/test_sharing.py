@@ -59,9 +59,9 @@ def run_together(storage, trials, processes):
         process.stdin.flush()
     seen = [join(storage, trials, processes)]
     for process in others:
-        told, error = process.communicate(timeout=300)
+        reported, error = process.communicate(timeout=300)
         assert process.returncode == 0, error
-        seen.append(tuple(map(int, told.split())))
+        seen.append(tuple(map(int, reported.split())))
     return seen
 
 

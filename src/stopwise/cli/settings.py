@@ -25,9 +25,6 @@ Settings = Annotated[
     ),
 ]
 
-# Settings of the classifier itself; all others are options of the model.
-OF_CLASSIFIER = ("model", "standardize", "missing", "prior", "random_state")
-
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
     """Return settings from texts key=value; a value that is not JSON is a string.

@@ -65,7 +65,7 @@ class Model(BaseEstimator, ABC):
         Parameters
         ----------
         examples
-            Labelled series, as the model sees them.
+            Labeled series, as the model sees them.
         validation
             Further series to choose settings on; None: a model that needs some takes them from `examples`,
             whole groups together.

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from stopwise.metrics import llr_error
 from stopwise.plots.style import COLORS, DASHES, GRAY, TRUTH_COLOR, figure_with_panels, finish
-from stopwise.validation import check_class_indices, check_integer, check_real
+from stopwise.validation import check_class_indices, check_integer, check_real, inside
 
 DENSITY_COLORMAP = LinearSegmentedColormap.from_list("density", ["#A6CEE6", COLORS[0], "#00304D"])
 
@@ -129,13 +129,13 @@ def llr_scatter(
         )
     rng = np.random.default_rng(check_integer("seed", seed, 0))
     lengths = np.isfinite(exact[:, :, 0]).sum(axis=1)
-    inside = np.arange(exact.shape[1]) < lengths[:, None]  # (n, T)
+    own_steps = inside(lengths, exact.shape[1])  # (n, T)
     for name, array in {**scores, "truth": exact}.items():
-        if np.isnan(array[inside]).any():
+        if np.isnan(array[own_steps]).any():
             raise ValueError(
                 f"{name!r} holds NaN before the end of a series, where `truth` is finite. Correct the scores."
             )
-    rows = np.argwhere(inside)  # (m, 2) series and step
+    rows = np.argwhere(own_steps)  # (m, 2) series and step
     first, second = np.triu_indices(exact.shape[2], k=1)
     total = len(rows) * len(first)
     sample = rng.choice(total, min(check_integer("points", points, 1), total), replace=False)
