@@ -22,7 +22,7 @@ def test_scores_equal_log_densities_up_to_a_constant(order):
             np.testing.assert_allclose(scores[i, :, k], np.cumsum(increments - constant), atol=1e-9)
 
 
-def test_matrices_are_scaled_rotations_that_depend_on_the_world():
+def test_matrices_are_scaled_orthogonal_and_depend_on_the_world():
     matrices = transition_matrices(classes=3, channels=5, radius=0.7, world=1)
     for matrix in matrices:
         np.testing.assert_allclose(matrix @ matrix.T, 0.49 * np.eye(5), atol=1e-12)
@@ -32,10 +32,10 @@ def test_matrices_are_scaled_rotations_that_depend_on_the_world():
     assert np.abs(matrices[0] - matrices[1]).max() > 0.1
 
 
-def test_rotations_are_uniform_on_the_orthogonal_group():
+def test_matrices_are_uniform_on_the_orthogonal_group():
     first = np.array([transition_matrices(2, 3, 0.5, world)[0] / 0.5 for world in range(800)])
-    # Entries of a uniform rotation have mean 0 and variance 1 / D. Without the sign correction the mean of
-    # the diagonal would not be 0.
+    # Entries of a uniform orthogonal matrix have mean 0 and variance 1 / D. Without the sign correction
+    # the mean of the diagonal would not be 0.
     np.testing.assert_allclose(first.mean(axis=0), 0, atol=5 * np.sqrt(1 / 3 / 800))
     np.testing.assert_allclose((first**2).mean(axis=0), 1 / 3, atol=0.06)
 
@@ -75,7 +75,7 @@ def test_mean_llr_increment_equals_its_closed_form():
     assert own.mean() == pytest.approx(-4 / 2, rel=0.03)
 
 
-def test_shapes_dtypes_balanced_labels_and_seed():
+def test_shapes_dtypes_label_counts_and_seed():
     X, y, scores = autoregressive(n=11, classes=3, channels=2, length=4, order=3, seed=7)
     assert (X.dtype, y.dtype, scores.dtype) == (np.float32, np.int64, np.float64)
     assert (X.shape, scores.shape) == ((11, 4, 2), (11, 4, 3))

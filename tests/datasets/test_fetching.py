@@ -19,7 +19,7 @@ pytest.importorskip("pooch")
 
 @pytest.fixture
 def server(monkeypatch):
-    """A local HTTP server: `files` by path; the connection breaks halfway through those in `cut`."""
+    """A local HTTP server with `files` by path; it sends only the first half of those in `cut`."""
 
     class Handler(BaseHTTPRequestHandler):
         files: dict[str, bytes] = {}  # noqa: RUF012
@@ -232,7 +232,7 @@ def test_missing_pooch_raises(folder, monkeypatch):
     check_nothing_left(folder)
 
 
-def test_load_says_how_to_obtain_a_dataset_of_the_catalog(folder, monkeypatch):
+def test_load_error_says_how_to_obtain_a_dataset_of_the_catalog(folder, monkeypatch):
     with pytest.raises(
         FileNotFoundError, match=r"handwritten digits.*with stopwise.datasets.fetch\('mnist'\)"
     ):
@@ -246,7 +246,7 @@ def test_load_says_how_to_obtain_a_dataset_of_the_catalog(folder, monkeypatch):
         load("ucr_ecg5000")
 
 
-def test_every_dataset_of_the_catalog_is_described():
+def test_every_dataset_of_the_catalog_has_a_description():
     for info in CATALOG.values():
         assert all([info.description, info.source, info.license, info.citation])
         assert bool(info.downloads) == bool(info.file_format) == bool(info.counts)

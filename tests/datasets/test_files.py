@@ -97,7 +97,7 @@ BAD_CSV = {
     "no rows": (HEAD, "has column names but no rows"),
     "no series": ("id,time,x\n0,0,1\n", "line 1: there is no column `series`; found id, time, x"),
     "no time": ("series,label,x\n0,0,1\n", "there is no column `time`"),
-    "no channel": ("series,time,label\n0,0,1\n", "line 1: there is no column of a channel"),
+    "no channel": ("series,time,label\n0,0,1\n", "line 1: there is no channel column"),
     "same column": ("series,time,x,x\n0,0,1,2\n", "every column needs a unique name"),
     "short row": (HEAD + "0,0,a,1\n0,1,a\n", "line 3: expected 4 cells, as in the first line; got 3"),
     "word": (HEAD + "0,0,a,fast\n", "line 2, column x: expected a number or an empty cell; got 'fast'"),
@@ -166,7 +166,7 @@ def test_damaged_npz_raises(tmp_path, content):
 
 
 @pytest.mark.parametrize("ending", [".npz", "_X.npy", ".csv"])
-def test_a_corrupted_file_is_read_or_raises_a_clear_error(tmp_path, ending):
+def test_corrupted_file_is_read_or_raises_a_clear_error(tmp_path, ending):
     path = tmp_path / f"a{ending}"
     write(path, X, Y)
     whole = path.read_bytes()
@@ -225,7 +225,10 @@ def test_missing_files_raise_with_suggestions(tmp_path):
 
 BAD_WRITES = {
     "ending": (("a.txt", X, Y), "unknown file format"),
-    "lengths of a list": (("a.npz", RAGGED, Y, [3, 1, 2, 3]), "`lengths` is for padded arrays only"),
+    "lengths of a list": (
+        ("a.npz", RAGGED, Y, [3, 1, 2, 3]),
+        "`lengths` can only be used with a padded array",
+    ),
     "empty list": (("a.npz", []), "at least one series; got an empty list"),
     "channels differ": (
         ("a.npz", [X[0], X[0][:, :1]]),

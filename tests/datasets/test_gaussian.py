@@ -75,7 +75,7 @@ def test_lazy_series_equal_the_array_for_any_index(length, channels):
     assert lazy[:0].shape == (0, length, channels)
 
 
-def test_scores_of_more_series_than_one_block():
+def test_scores_are_correct_for_more_than_one_block():
     lazy = GaussianSeries(600, channels=2, length=2, seed=1)
     np.testing.assert_array_equal(lazy.scores(), 2.0 * lazy[:].astype(float).cumsum(axis=1))
 

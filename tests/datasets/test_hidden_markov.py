@@ -42,7 +42,7 @@ def test_posteriors_of_the_exact_scores_are_calibrated():
         assert abs(y[inside].mean() - posterior[inside].mean()) < tolerance
 
 
-def test_the_first_sample_has_no_evidence_and_the_whole_series_has_much():
+def test_first_sample_has_no_evidence_and_whole_series_identifies_the_class():
     _, y, scores = sw.datasets.hidden_markov(2000, seed=1)
     assert np.ptp(scores[:, 0], axis=1).max() < 1e-12
     assert (scores[:, -1].argmax(1) == y).mean() > 0.99

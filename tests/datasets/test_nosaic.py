@@ -42,7 +42,7 @@ def test_pixels_are_uniform_and_differ_between_images_and_seeds(kind):
 
 
 @pytest.mark.parametrize("kind", ["growing", "fresh"])
-def test_an_image_has_the_same_frames_in_any_batch(kind):
+def test_image_has_the_same_frames_in_any_batch(kind):
     lazy = NosaicSeries(IMAGES, 4, 3, kind, seed=5)
     X, y = nosaic_mnist(IMAGES, np.arange(30), length=4, per_frame=3, kind=kind, seed=5)
     permutation = np.random.default_rng(1).permutation(30)
@@ -57,14 +57,14 @@ def test_an_image_has_the_same_frames_in_any_batch(kind):
     assert repr(lazy) == f"NosaicSeries(30 images of 9 x 7, 4 frames, {kind}, seed=5)"
 
 
-def test_a_longer_video_starts_with_the_frames_of_a_shorter_one():
+def test_longer_video_starts_with_the_frames_of_a_shorter_one():
     np.testing.assert_array_equal(NosaicSeries(IMAGES, 5)[:], NosaicSeries(IMAGES, 6)[:][:, :5])
 
 
 BAD = {
     "float": ({"images": IMAGES / 255}, r"`images` must be uint8 of shape \(n, H, W\).*got float64"),
     "flat": ({"images": IMAGES.reshape(30, 63)}, r"`images` must be uint8 .*got uint8 of shape \(30, 63\)"),
-    "long": ({"length": 7}, r"must be at most 63, the pixels of an image; got 7 · 10 = 70"),
+    "long": ({"length": 7}, r"must be at most 63, the number of pixels; got 7 · 10 = 70"),
     "none": ({"per_frame": 0}, "`per_frame` must be >= 1"),
     "kind": (
         {"kind": "grow"},

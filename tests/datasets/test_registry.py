@@ -82,7 +82,7 @@ def test_missing_dataset_raises_with_suggestions(folder):
 
 
 @pytest.mark.parametrize("name", ["../toy", "/toy", "", "a/b", None])
-def test_name_must_not_be_a_path(folder, name):
+def test_name_that_is_a_path_raises(folder, name):
     with pytest.raises(ValueError, match="`name` must be the name of a dataset without a folder"):
         load(name)
 

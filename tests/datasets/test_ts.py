@@ -38,7 +38,7 @@ def test_multivariate_series_of_unequal_length_with_missing_values(tmp_path):
     np.testing.assert_array_equal(data.X[2], [[np.nan, 2], [1, 3]])
 
 
-def test_labels_are_integers_or_missing(tmp_path):
+def test_integer_labels_and_files_without_labels(tmp_path):
     assert read(ts(tmp_path, "1,2:3", "1,2:-1", labels="true -1 3")).y.tolist() == [3, -1]
     data = read(ts(tmp_path, "1,2:3,4", "5,6:7,8", labels="false"))
     assert data.y is None
@@ -81,7 +81,7 @@ def test_invalid_headers_raise(tmp_path):
     path = ts(tmp_path, "1:walk")
     text = path.read_text()
     path.write_text(text.replace("@timeStamps false", "@timeStamps true"))
-    with pytest.raises(ValueError, match="line 4: series with time stamps are not supported"):
+    with pytest.raises(ValueError, match="line 4: series with timestamps are not supported"):
         read(path)
     path.write_text(text.replace("@classLabel true walk Run", "@targetlabel true"))
     with pytest.raises(ValueError, match="line 8: the targets are numbers"):

@@ -3,7 +3,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def short_polish(monkeypatch):
-    """These tests check sweeps, tables and pictures; the precision of the polish is tested elsewhere."""
+    """Shorten the polish: these tests check sweeps, tables and pictures, not its precision."""
     training = "stopwise.models.networks.training"
     monkeypatch.setattr(f"{training}.polish.PASSES", 3)
     monkeypatch.setattr(f"{training}.polish.RIDGES", (1e-3,))

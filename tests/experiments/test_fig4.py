@@ -1,4 +1,4 @@
-"""Figure 4 end to end on a small dataset, and its parts."""
+"""Figure 4: an end-to-end run on a small dataset, and its parts."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ TINY = fig4.Sizes(trials=1, repeats=2, peer_repeats=0, epochs=0.02, most=None, c
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """A dataset "toy" with three classes, unequal lengths and groups, in its own folder."""
+    """Save a dataset "toy" with three classes, unequal lengths and groups; return its training part."""
     X, y, _ = gaussian(n=90, classes=3, offset=2.0, channels=3, length=12, seed=0)
     X_test, y_test, _ = gaussian(n=45, classes=3, offset=2.0, channels=3, length=12, seed=1)
     lengths = np.random.default_rng(0).integers(8, 13, 90)
@@ -39,7 +39,7 @@ def toy(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_figure_is_made_and_a_finished_one_is_only_drawn_again(toy, tmp_path, monkeypatch):
+def test_figure_is_drawn_and_finished_runs_are_not_repeated(toy, tmp_path, monkeypatch):
     monkeypatch.setitem(fig4.PRESETS, "quick", TINY)
     command = ["reproduce", "fig4", "--data", "toy", "--out", str(tmp_path), "--workers", "1"]
     result = CliRunner().invoke(app, command)
@@ -59,13 +59,13 @@ def test_the_figure_is_made_and_a_finished_one_is_only_drawn_again(toy, tmp_path
     assert table["points"]["accumulator, SPRT"]["runs"] == 2
 
 
-def test_with_another_plan_everything_runs_again(toy, tmp_path, monkeypatch):
+def test_changed_plan_runs_all_jobs_again(toy, tmp_path, monkeypatch):
     monkeypatch.setitem(fig4.PRESETS, "quick", TINY)
     fig4.reproduce("quick", tmp_path, data="toy", workers=1, progress=False)
     monkeypatch.setitem(real.PLANS, "toy", real.Plan(stride=3))
     fig4.reproduce("quick", tmp_path, data="toy", workers=1, progress=False)
     table = json.loads((tmp_path / "fig4-toy-quick.json").read_text())
-    assert table["times"][-1] == 4  # of 12 samples
+    assert table["times"][-1] == 4  # 12 samples with stride 3
 
 
 def test_fig4_needs_data_and_other_figures_reject_it():
@@ -90,7 +90,7 @@ def test_parts_are_split_by_group_and_series_have_no_padding(toy):
         assert label == y[row]
 
 
-def test_a_stride_subsamples_series(toy):
+def test_stride_subsamples_series(toy):
     _, _, lengths = toy
     found = real.ready("toy", stride=3)
     all_lengths = np.concatenate([found.train.lengths, found.validation.lengths])
@@ -105,7 +105,7 @@ def test_skeletons_are_relative_to_the_hip():
     assert (real.from_hip(X)[..., real.HIP] == 0).all()
 
 
-def test_each_rule_is_chosen_by_the_highest_harmonic_mean():
+def test_chosen_rule_has_the_highest_harmonic_mean():
     _, y, scores = gaussian(n=200, classes=3, offset=1.0, channels=3, length=10, seed=0)
     lengths = np.full(200, 10)
     rules = operating.candidates(scores, y, lengths)
@@ -116,18 +116,18 @@ def test_each_rule_is_chosen_by_the_highest_harmonic_mean():
     assert isinstance(rules["SPRT"][0], SPRT)
 
 
-def test_the_average_cost_gives_errors_and_time_the_same_weight():
+def test_average_cost_weights_errors_and_earliness_equally():
     decisions = FixedTime(2).decide([[[1.0, 0.0]] * 8] * 4)
     metrics = operating.metrics(decisions, np.array([0, 0, 0, 1]), 2)
     assert metrics["average_cost"] == pytest.approx((0.25 + 0.25) / 2)
 
 
-def test_a_diverged_run_is_reported(toy):
+def test_diverged_run_is_reported(toy):
     settings = {"model": "b2bsqrt", "order": 0, "training.learning_rate": 1e30, "polish": False}
     assert "diverged" in real_runs.run({"name": "toy"}, settings, epochs=3, repeat=0)
 
 
-def test_fixed_times_are_those_of_the_rule():
+def test_fixed_time_errors_are_macro_errors_at_these_steps():
     _, y, scores = gaussian(n=50, offset=1.0, channels=2, length=6, seed=0)
     lengths = np.full(50, 6)
     errors = real_runs._fixed_times(scores, y, lengths, np.array([1.0, 6.0]))
@@ -137,15 +137,15 @@ def test_fixed_times_are_those_of_the_rule():
 
 
 @pytest.mark.parametrize("peer", peers.PEERS)
-def test_a_peer_decides_within_the_series(peer, toy):
+def test_peer_decides_within_the_series(peer, toy):
     pytest.importorskip("aeon")
     metrics = peers.run_peer({"name": "toy"}, peer, 0)["points"]["own"]
     assert metrics["accuracy"] > 0.5
     assert 1 <= metrics["mean_time"] <= 12
 
 
-def test_without_aeon_the_error_says_what_to_install(toy, monkeypatch):
+def test_missing_aeon_raises(toy, monkeypatch):
     for module in ("aeon", "aeon.classification", "aeon.classification.convolution_based"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match="needs aeon, which is in none of the extras"):
+    with pytest.raises(ImportError, match="needs aeon, which is not part of any extra"):
         peers.run_peer({"name": "toy"}, peers.PEERS[0], 0)

@@ -1,4 +1,4 @@
-"""The reproductions end to end, at sizes that take seconds."""
+"""End-to-end reproductions, at sizes that take seconds."""
 
 import json
 
@@ -30,12 +30,12 @@ def tiny(monkeypatch):
         monkeypatch.setitem(model["settings"], "training.max_epochs", 2)
 
 
-# Figures of one line share their runs; each has so many pictures.
+# Each dict lists figures that share runs, with their numbers of pictures.
 FAMILIES = [{"fig2": 1, "fig1": 2, "fig5": 3, "main": 2}, {"precision": 7}, {"guarantees": 1}]
 
 
 @pytest.mark.parametrize("figures", FAMILIES, ids=" ".join)
-def test_figures_are_made_and_finished_ones_are_only_drawn_again(figures, tiny, tmp_path, monkeypatch):
+def test_figures_are_drawn_and_finished_runs_are_not_repeated(figures, tiny, tmp_path, monkeypatch):
     def reproduce(figure):
         command = ["reproduce", figure, "--out", str(tmp_path), "--workers", "1"]
         result = CliRunner().invoke(app, command)
@@ -56,7 +56,7 @@ def test_figures_are_made_and_finished_ones_are_only_drawn_again(figures, tiny, 
 
 
 def check_table(folder):
-    """The table of figure 2 has the means of the runs."""
+    """Check that the table of figure 2 holds the means of the runs."""
     table = json.loads((folder / "fig2-quick.json").read_text())
     records = read_records(folder / "quick.jsonl")
     for shown, condition, repeats in (("off", "main", 2), ("on", "norm", 1)):
@@ -67,7 +67,7 @@ def check_table(folder):
         assert cell["runs"] == repeats
 
 
-def test_pooling_is_tested_against_the_other_poolings():
+def test_pooling_is_compared_with_the_other_poolings():
     runs = {"NSP": [2.0, 2.1], "GAP": [20.0, 20.1], "token": [19.0, 19.2]}
     panels = {"pooling": {name: {"TANDEMformer": errors} for name, errors in runs.items()}}
     assert fig2._tests(panels)["pooling"]["NSP"]["TANDEMformer"] < 0.001
@@ -85,7 +85,7 @@ def test_running_one_world_keeps_the_others_in_the_table(figure, one, other, tin
     assert set(table) == {one, other}
 
 
-def test_an_unknown_world_is_an_error(tiny, tmp_path):
+def test_unknown_world_raises(tiny, tmp_path):
     for figure in ("main", "precision"):
         command = ["reproduce", figure, "--world", "a3", "--out", str(tmp_path)]
         assert "`--world` must be one of" in str(CliRunner().invoke(app, command).exception)
@@ -94,12 +94,12 @@ def test_an_unknown_world_is_an_error(tiny, tmp_path):
     assert "main and precision alone" in refused.output
 
 
-def test_an_unknown_figure_or_preset_is_an_error():
+def test_unknown_figure_or_preset_raises():
     assert "'fig1'" in str(CliRunner().invoke(app, ["reproduce", "fig9"]).exception)
     assert "'quick'" in str(CliRunner().invoke(app, ["reproduce", "fig1", "--preset", "big"]).exception)
 
 
-def test_the_paper_preset_has_the_papers_sizes():
+def test_paper_preset_has_the_sizes_of_the_paper():
     paper = presets.preset("paper")
     assert (paper.channels, paper.length) == (128, 50)
     assert (paper.train, paper.validation, paper.test) == (80_000, 10_000, 10_000)
@@ -133,7 +133,7 @@ def test_every_condition_runs_with_its_models():
             assert run(world, sizes, settings)["llr_error"] > 0
 
 
-def test_a_diverged_run_is_reported():
+def test_diverged_run_is_reported():
     result = run(
         {"kind": "gaussian", "channels": 2, "length": 3},
         {"train": 20, "validation": 10, "test": 10},
@@ -142,7 +142,7 @@ def test_a_diverged_run_is_reported():
     assert "diverged" in result
 
 
-def test_a_search_never_sees_test_series():
+def test_search_does_not_use_test_series():
     result = run(
         {"kind": "gaussian", "channels": 2, "length": 3},
         {"train": 20, "validation": 10},
@@ -153,7 +153,7 @@ def test_a_search_never_sees_test_series():
 
 
 @pytest.mark.parametrize(("order", "expected"), [(1, 1), (None, 3)])
-def test_the_order_of_a_model_without_a_finite_one_is_the_longest(order, expected):
+def test_infinite_order_is_reported_as_the_longest(order, expected):
     result = run(
         {"kind": "gaussian", "channels": 2, "length": 4},
         {"train": 20, "validation": 10},
@@ -164,7 +164,7 @@ def test_the_order_of_a_model_without_a_finite_one_is_the_longest(order, expecte
 
 
 @pytest.mark.parametrize("kind", ["longest", "single"])
-def test_the_limit_decreases_with_the_number_of_series(kind):
+def test_limit_decreases_with_the_number_of_series(kind):
     few, many = (
         limit(kind, 1.0, channels=4, length=10, train=n, test=500)["llr_error"] for n in (300, 10_000)
     )

@@ -1,4 +1,4 @@
-"""Result files: lines are complete or ignored, whoever writes them and however the writing ends."""
+"""Result files: incomplete lines are ignored, also with concurrent or interrupted writers."""
 
 import json
 import multiprocessing
@@ -14,16 +14,16 @@ def path(tmp_path):
     return tmp_path / "runs.jsonl"
 
 
-def test_a_missing_file_has_no_records(path):
+def test_missing_file_has_no_records(path):
     assert read_records(path) == {}
 
 
-def test_a_record_is_one_compact_line(path):
+def test_record_is_one_compact_line(path):
     append_record(path, {"name": "a", "result": {"curve": [1, 2]}})
     assert path.read_text() == '{"name":"a","result":{"curve":[1,2]}}\n'
 
 
-def test_the_last_record_of_a_name_counts(path):
+def test_last_record_with_a_name_is_returned(path):
     for value in (1, 2):
         append_record(path, {"name": "a", "value": value})
     append_record(path, {"name": "b", "value": 3})
@@ -31,7 +31,7 @@ def test_the_last_record_of_a_name_counts(path):
 
 
 @pytest.mark.parametrize("kept", range(1, 30, 4))
-def test_a_line_after_a_truncated_one_is_read(path, kept):
+def test_line_after_a_truncated_one_is_read(path, kept):
     append_record(path, {"name": "a", "value": 1})
     complete = path.read_bytes()
     path.write_bytes(complete + b'{"name":"b","value":2222222222}'[:kept])
@@ -41,13 +41,13 @@ def test_a_line_after_a_truncated_one_is_read(path, kept):
 
 
 @pytest.mark.parametrize("line", [b"", b"5", b"[]", b"{}", b"null", b'{"name": []}', b"\xff\xfe"])
-def test_lines_that_are_no_record_are_ignored(path, line):
+def test_invalid_lines_are_ignored(path, line):
     path.write_bytes(line + b"\n")
     append_record(path, {"name": "a"})
     assert list(read_records(path)) == ["a"]
 
 
-def test_a_value_that_is_not_json_leaves_the_file_unchanged(path):
+def test_value_that_is_not_json_leaves_the_file_unchanged(path):
     append_record(path, {"name": "a"})
     before = path.read_bytes()
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -55,7 +55,7 @@ def test_a_value_that_is_not_json_leaves_the_file_unchanged(path):
     assert path.read_bytes() == before
 
 
-def test_a_full_disk_is_an_error_and_harms_no_later_line(path, monkeypatch):
+def test_full_disk_raises_and_later_lines_are_intact(path, monkeypatch):
     append_record(path, {"name": "a"})
     write = os.write
     with monkeypatch.context() as patch:
@@ -71,7 +71,7 @@ def append_many(path, writer, count):
         append_record(path, {"name": f"{writer}-{i}", "long": [writer] * 2000})
 
 
-def test_processes_that_append_at_the_same_time_do_not_interleave(path):
+def test_concurrent_processes_do_not_interleave_lines(path):
     spawn = multiprocessing.get_context("spawn")
     writers = [spawn.Process(target=append_many, args=(path, writer, 100)) for writer in (1, 2)]
     for process in writers:

@@ -16,7 +16,7 @@ def test_mean_and_sem():
     assert math.isnan(mean_and_sem([1.0])[1])
 
 
-def test_p_is_that_of_tukey_kramer_with_unequal_numbers_of_runs():
+def test_p_value_equals_tukey_kramer_with_unequal_numbers_of_runs():
     errors = {"ours": [1.0, 1.5, 1.2], "a": [2.0, 2.2], "b": [3.0, 3.1, 2.8, 3.3]}
     runs = list(errors.values())
     n, k = sum(map(len, runs)), len(runs)
@@ -27,7 +27,7 @@ def test_p_is_that_of_tukey_kramer_with_unequal_numbers_of_runs():
     assert p_of_beating(errors, ["ours"], ["a", "b"])["ours"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_p_is_1_for_a_model_that_is_not_below_every_baseline():
+def test_p_value_is_1_if_the_mean_is_not_below_every_baseline():
     errors = {"ours": [2.5, 2.4], "a": [1.0, 1.1], "b": [9.0, 9.1]}
     assert p_of_beating(errors, ["ours"], ["a", "b"]) == {"ours": 1.0}
 

@@ -1,4 +1,4 @@
-"""Sweeps resume, run again what changed, and lose nothing that is finished."""
+"""Sweeps: resuming, running changed jobs again, and keeping finished results."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def run(jobs, path):
     return sweep(square, jobs, path, title="squares", workers=1, progress=False)
 
 
-def test_each_job_runs_once_and_is_read_afterwards(path, log):
+def test_each_job_runs_once_and_is_then_read_from_the_file(path, log):
     first = run(jobs([1, 2], log), path)
     again = run(jobs([1, 2, 3], log), path)
     assert first == {"n1": {"square": 1}, "n2": {"square": 4}}
@@ -47,19 +47,19 @@ def test_each_job_runs_once_and_is_read_afterwards(path, log):
     assert Path(log).read_text().split() == ["1", "2", "3"]
 
 
-def test_a_finished_sweep_does_not_change_its_file(path, log):
+def test_finished_sweep_does_not_change_its_file(path, log):
     run(jobs([1, 2], log), path)
     before = path.read_bytes(), path.stat().st_mtime_ns
     run(jobs([2, 1], log), path)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
-def test_results_come_in_the_order_of_the_jobs(path, log):
+def test_results_are_in_the_order_of_the_jobs(path, log):
     run(jobs([2], log), path)
     assert list(run(jobs([1, 2, 3], log), path)) == ["n1", "n2", "n3"]
 
 
-def test_a_job_with_other_arguments_runs_again_and_replaces_the_result(path, log):
+def test_job_with_changed_arguments_runs_again_and_replaces_the_result(path, log):
     run(jobs([1, 2], log), path)
     changed = [Job("n1", {"x": 1, "log": log}), Job("n2", {"x": 5, "log": log})]
     assert run(changed, path) == {"n1": {"square": 1}, "n2": {"square": 25}}
@@ -79,7 +79,7 @@ def count(sizes):
     return {"count": len(sizes)}
 
 
-def test_a_truncated_line_is_run_again_and_spoils_no_later_one(path, log):
+def test_job_with_a_truncated_line_runs_again_and_later_lines_are_intact(path, log):
     run(jobs([1, 2], log), path)
     path.write_bytes(path.read_bytes()[:-20])
     assert run(jobs([1, 2, 3], log), path)["n2"] == {"square": 4}
@@ -87,13 +87,13 @@ def test_a_truncated_line_is_run_again_and_spoils_no_later_one(path, log):
     assert Path(log).read_text().split() == ["1", "2", "2", "3"]
 
 
-def test_a_failure_keeps_what_was_done(path, log):
+def test_finished_jobs_are_kept_if_a_later_job_fails(path, log):
     with pytest.raises(ValueError, match="no negative"):
         run(jobs([1, -1], log), path)
     assert list(read_records(path)) == ["n1"]
 
 
-def test_a_killed_sweep_loses_only_the_running_job(tmp_path, log):
+def test_killed_sweep_loses_only_the_running_job(tmp_path, log):
     path = tmp_path / "squares.jsonl"
     code = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
@@ -119,7 +119,7 @@ def slow():
     return {}
 
 
-def test_a_record_says_how_it_was_made(path, log):
+def test_record_has_arguments_seconds_and_versions(path, log):
     run(jobs([3], log), path)
     record = read_records(path)["n3"]
     assert record["arguments"]["x"] == 3
@@ -127,12 +127,12 @@ def test_a_record_says_how_it_was_made(path, log):
     assert {"python", "stopwise", "torch", "numpy"} <= record["versions"].keys()
 
 
-def test_several_processes_give_the_same(path, log):
+def test_results_do_not_depend_on_the_number_of_processes(path, log):
     result = sweep(square, jobs([1, 2, 3], log), path, title="squares", workers=2, progress=False)
     assert result == {f"n{x}": {"square": x * x} for x in (1, 2, 3)}
     assert run(jobs([1, 2, 3], log), path) == result
 
 
-def test_jobs_of_one_name_are_one_job(path, log):
+def test_jobs_with_the_same_name_run_once(path, log):
     run(jobs([2, 2], log), path)
     assert Path(log).read_text().split() == ["2"]

@@ -1,4 +1,4 @@
-"""Small videos for the tests."""
+"""Fixtures: small videos."""
 
 import av
 import numpy as np

@@ -46,7 +46,7 @@ def test_images_are_standardized_before_the_network(tmp_path, state):
         torch.testing.assert_close(backbone.net(x), net.features(torch.stack(channels, dim=1)))
 
 
-def test_random_weights_depend_on_the_seed_only():
+def test_random_weights_depend_only_on_the_seed():
     first, same, other = (build_backbone("resnet18", seed=seed) for seed in (0, 0, 1))
     assert not first.trained
     assert torch.equal(inner(first)["conv1.weight"], inner(same)["conv1.weight"])
@@ -56,7 +56,7 @@ def test_random_weights_depend_on_the_seed_only():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_a_small_backbone_has_the_size_of_its_encoder(tmp_path):
+def test_small_backbone_has_the_size_of_its_encoder(tmp_path):
     save_encoder(tmp_path / "e.safetensors", SmallCNN(3, 40, 40, dim=5))
     backbone = build_backbone("small", tmp_path / "e.safetensors")
     assert (backbone.size, backbone.short_side, backbone.trained) == (40, 40, True)

@@ -35,7 +35,7 @@ def test_unreadable_videos_count_as_processed(tmp_path, clips):
     assert cache.failure(clips[0]) == "the file is empty"
 
 
-def test_a_replaced_video_is_a_new_one(tmp_path, clips):
+def test_replaced_video_counts_as_new(tmp_path, clips):
     cache = ClipCache(tmp_path / "cache")
     cache.store(clips[0], np.zeros((1, 2)))
     clips[0].path.write_text("another video")

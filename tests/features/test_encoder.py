@@ -15,7 +15,7 @@ def make_encoder(hidden=None):
 
 
 @pytest.mark.parametrize("size", [(1, 1, 1), (1, 28, 28), (3, 54, 54), (1, 3, 100), (3, 224, 160)])
-def test_encoder_takes_frames_of_any_size(size):
+def test_encoder_accepts_frames_of_any_size(size):
     encoder = SmallCNN(*size, dim=5).eval()
     with torch.no_grad():
         assert encoder(torch.zeros(2, *size)).shape == (2, 5)
@@ -27,7 +27,7 @@ def test_frames_of_another_size_raise():
 
 
 @pytest.mark.parametrize("hidden", [None, 0.5])
-def test_a_saved_encoder_is_loaded_unchanged(tmp_path, hidden):
+def test_saved_encoder_is_loaded_unchanged(tmp_path, hidden):
     encoder = make_encoder(hidden)
     save_encoder(tmp_path / "encoder", encoder)
     loaded = load_encoder(tmp_path / "encoder")
@@ -80,7 +80,7 @@ def test_invalid_files_raise(tmp_path):
     with pytest.raises(TensorFileError, match="was not written by stopwise"):
         load_encoder(path)
     write(path, {"a": torch.zeros(2)}, {"kind": "weights"})
-    with pytest.raises(TensorFileError, match=r"holds no frame encoder .*its kind is 'weights'"):
+    with pytest.raises(TensorFileError, match=r"does not hold a frame encoder .*its kind is 'weights'"):
         load_encoder(path)
     kind = {"kind": "stopwise-frame-encoder", "version": 1}
     write(

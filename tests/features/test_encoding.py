@@ -44,7 +44,7 @@ def test_features_written_to_a_file_equal_those_in_memory(tmp_path):
     assert not mapped[1, 1:].any()
 
 
-def test_the_file_is_written_atomically(tmp_path):
+def test_file_is_written_atomically(tmp_path):
     class FailsLater(nn.Module):
         calls = 0
 

@@ -91,7 +91,7 @@ def test_unreadable_videos_are_skipped_and_reported(dots, tmp_path):
     assert len(datasets.read(tmp_path / "out" / "train")) == 10
 
 
-def test_only_unreadable_videos_raise(tmp_path):
+def test_training_videos_that_are_all_unreadable_raise(tmp_path):
     for label in ("a", "b"):
         (tmp_path / label).mkdir()
         (tmp_path / label / "x.mp4").write_bytes(b"damaged")
@@ -115,7 +115,7 @@ extract(find_clips(sys.argv[1]), MEANS, sys.argv[2])
 """
 
 
-def test_a_killed_run_resumes_with_the_same_result(dots, tmp_path):
+def test_killed_run_resumes_with_the_same_result(dots, tmp_path):
     out, cache = tmp_path / "out", tmp_path / "out" / "work" / "features"
     command = [sys.executable, "-c", SCRIPT, str(dots), str(out), str(Path(__file__).parent)]
     with subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}) as run:
@@ -139,7 +139,7 @@ def test_a_killed_run_resumes_with_the_same_result(dots, tmp_path):
 
 
 @pytest.mark.parametrize("function", ["write_padded", "_move_files", "write_json"])
-def test_a_run_interrupted_at_the_end_resumes(dots, tmp_path, monkeypatch, function):
+def test_run_interrupted_at_the_end_resumes(dots, tmp_path, monkeypatch, function):
     from stopwise.features import clip_cache, output
 
     owner = {"write_padded": clip_cache.ClipCache, "_move_files": output.OutputFolder, "write_json": output}[
@@ -179,7 +179,7 @@ def test_finished_features_are_not_computed_again(dots, tmp_path):
         extract(find_clips(dots, seed=5), MEANS, tmp_path / "out")
 
 
-def test_other_files_are_not_overwritten(dots, tmp_path):
+def test_existing_files_are_not_overwritten(dots, tmp_path):
     np.save(tmp_path / "train_X.npy", np.zeros(3))
     with pytest.raises(FileExistsError, match=r"train_X.npy exists and was not written by this command"):
         extract(find_clips(dots), MEANS, tmp_path)
@@ -197,7 +197,7 @@ def test_features_that_are_not_finite_raise(dots, tmp_path):
         extract(find_clips(dots), Backbone(Broken(), "broken", size=16), tmp_path / "out")
 
 
-def test_an_unknown_device_raises_before_anything_is_written(dots, tmp_path):
+def test_unknown_device_raises_before_anything_is_written(dots, tmp_path):
     with pytest.raises(
         ValueError, match=r"`device` must be a torch device that is available here; got 'abacus' \("
     ):
@@ -205,7 +205,7 @@ def test_an_unknown_device_raises_before_anything_is_written(dots, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_backbone_that_returns_feature_maps_raises(dots, tmp_path):
+def test_backbone_that_returns_feature_maps_raises(dots, tmp_path):
     with pytest.raises(
         ValueError, match=r"maps returned shape \(\d, 3, 16, 16\) for \d images. Flatten or pool"
     ):
@@ -244,7 +244,7 @@ def test_features_of_a_trained_backbone_separate_the_classes(dots, fitted, tmp_p
     assert load_encoder(fitted / "encoder.safetensors").dim == 4
 
 
-def test_an_interrupted_run_keeps_the_trained_backbone(dots, fitted, tmp_path, monkeypatch):
+def test_interrupted_run_keeps_the_trained_backbone(dots, fitted, tmp_path, monkeypatch):
     from stopwise.features import extraction
 
     def run():
@@ -261,7 +261,7 @@ def test_an_interrupted_run_keeps_the_trained_backbone(dots, fitted, tmp_path, m
     assert_same(arrays(tmp_path / "out"), arrays(fitted))
 
 
-def test_a_trained_resnet_can_be_loaded_again(dots, tmp_path):
+def test_trained_resnet_can_be_loaded_again(dots, tmp_path):
     layout = find_clips(dots)
     before = build_backbone("resnet18", size=32)
     extract(

@@ -17,7 +17,7 @@ def parts(layout):
     return {clip.name: clip.part for clip in layout.clips}
 
 
-def test_a_folder_is_split_by_class_and_seed(tmp_path):
+def test_folder_is_split_by_class_and_seed(tmp_path):
     touch(tmp_path, *(f"{label}/{i}.mp4" for label in ("run", "walk") for i in range(8)))
     layout = find_clips(tmp_path, test_fraction=0.25, seed=3)
     assert Counter((clip.label, clip.part) for clip in layout.clips) == {
@@ -56,7 +56,7 @@ def test_ignored_files_and_notes(tmp_path):
     layout = find_clips(tmp_path, test_fraction=0.5)
     assert sorted(name.rsplit("/", 1)[1] for name in layout.ignored) == ["list.csv", "readme.txt"]
     assert any("jump holds no videos" in note for note in layout.notes)
-    assert any("1 classes have too few videos for a test part: walk" in note for note in layout.notes)
+    assert any("1 class(es) have too few videos for a test part: walk" in note for note in layout.notes)
     assert parts(layout)["walk/a.mp4"] == "train"
 
 
@@ -70,7 +70,7 @@ def test_folders_without_videos_raise(tmp_path):
         find_clips(tmp_path)
     touch(tmp_path, "loose.mp4")
     with pytest.raises(
-        ValueError, match=r"holds 1 videos, but not in class folders, such as loose.mp4. Create one"
+        ValueError, match=r"holds 1 video\(s\) outside class folders, such as loose.mp4. Create one"
     ):
         find_clips(tmp_path)
     with pytest.raises(ValueError, match=r"`dataset` must be one of 'folder', .* Did you mean 'ucf101'"):
@@ -99,7 +99,7 @@ def test_listed_videos_are_found_in_class_folders_or_in_one_folder(ucf, where):
     assert any("1 of 3 listed videos are not in" in note for note in layout.notes)
 
 
-def test_equal_names_in_two_classes_are_distinguished_by_folder(tmp_path):
+def test_equal_file_names_in_two_classes_are_distinguished_by_folder(tmp_path):
     for label in ("run", "walk"):
         (tmp_path / f"{label}_test_split1.txt").write_text("same.avi 1")
     touch(tmp_path, "run/same.avi", "walk/same.avi")

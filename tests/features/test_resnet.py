@@ -132,7 +132,7 @@ def test_layers_halve_the_image_five_times():
     assert seen == {1: (64, 24, 16), 2: (128, 12, 8), 3: (256, 6, 4), 4: (512, 3, 2)}
 
 
-def test_an_unknown_name_raises():
+def test_unknown_name_raises():
     with pytest.raises(
         ValueError, match=r"`name` must be one of 'resnet18', .* got 'resnet51'. Did you mean"
     ):

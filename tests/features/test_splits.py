@@ -1,4 +1,4 @@
-"""Reading official splits: small ones written by the tests, and the real ones."""
+"""Reading official splits: small examples, and the real lists if they are available."""
 
 import os
 from pathlib import Path
@@ -46,13 +46,13 @@ def test_ucf101_lists_are_read_in_the_published_format(ucf):
         ("Bowling/v_Bowling_g01_c01.avi 2", "g01_c01.avi is listed twice, for train and for test"),
     ],
 )
-def test_an_invalid_line_of_a_ucf101_list_raises(ucf, line, message):
+def test_invalid_line_of_a_ucf101_list_raises(ucf, line, message):
     (ucf / "trainlist02.txt").write_text(line)
     with pytest.raises(ValueError, match=message):
         read_ucf101(ucf, 2)
 
 
-def test_a_missing_ucf101_list_raises(ucf):
+def test_missing_ucf101_list_raises(ucf):
     with pytest.raises(FileNotFoundError, match=r"trainlist03.txt does not exist. Set `splits`"):
         read_ucf101(ucf, 3)
 
@@ -100,7 +100,7 @@ def test_siw_protocols_select_attacks():
     assert [used("Test", kind, 1, "3.2") for kind in (2, 3)] == [True, False]
 
 
-def test_paths_that_are_not_of_siw_raise():
+def test_paths_that_do_not_follow_siw_raise():
     with pytest.raises(ValueError, match=r"SiW has two folders, Train and Test"):
         siw_entry(Path("live/003/003-1-1-1-1.mov"), "1")
     with pytest.raises(

@@ -35,18 +35,18 @@ def test_indices_are_the_middles_of_equal_parts(total, frames):
 
 @pytest.mark.parametrize("suffix", [".avi", ".mp4"])
 @pytest.mark.parametrize(("frames", "stride"), [(4, None), (30, None), (4, 3), (50, 2)])
-def test_the_chosen_frames_are_decoded(tmp_path, write_video, suffix, frames, stride):
+def test_sampled_frames_are_decoded(tmp_path, write_video, suffix, frames, stride):
     path = tmp_path / f"ramp{suffix}"
     write_video(path, gray(RAMP))
     sampling = Sampling(frames=frames, stride=stride, size=16)
     found = read_frames(path, sampling).frames
     levels = RAMP[sampling.indices(20)]
     assert found.shape == (len(levels), 16, 16, 3)
-    np.testing.assert_allclose(found.mean(axis=(1, 2, 3)), levels, atol=2.5)  # neighbours differ by 5
+    np.testing.assert_allclose(found.mean(axis=(1, 2, 3)), levels, atol=2.5)  # consecutive levels differ by 5
 
 
 def test_delayed_frames_are_not_lost(tmp_path, write_video):
-    """With B frames the decoder returns the last frames only when it is flushed."""
+    """With B-frames, the decoder returns the last frames only when it is flushed."""
     path = tmp_path / "delayed.mp4"
     write_video(path, gray(RAMP), max_b_frames=2)
     found = read_frames(path, Sampling(frames=50, size=16)).frames
@@ -73,7 +73,7 @@ def test_images_are_rotated_counterclockwise():
     assert rotate(image, 180)[..., 0].tolist() == [[5, 4, 3], [2, 1, 0]]
 
 
-def test_the_rotation_of_a_video_is_applied(tmp_path, write_video):
+def test_rotation_of_a_video_is_applied(tmp_path, write_video):
     """A counterclockwise rotation by 90 degrees moves the right side to the top."""
     frames = np.full((5, 64, 64, 3), 30, np.uint8)
     frames[:, :, 32:] = 220
@@ -99,14 +99,14 @@ def test_files_that_are_not_videos_raise(tmp_path):
             read_frames(path)
 
 
-def test_a_video_without_frames_raises(tmp_path, write_video):
+def test_video_without_frames_raises(tmp_path, write_video):
     path = tmp_path / "none.avi"
     write_video(path, noise(0))
     with pytest.raises(VideoError, match="no frame can be decoded"):
         read_frames(path)
 
 
-def test_a_video_with_a_header_but_without_content_raises(tmp_path, write_video):
+def test_video_with_a_header_but_without_content_raises(tmp_path, write_video):
     path = tmp_path / "zeros.avi"
     write_video(path, noise(20))
     data = bytearray(path.read_bytes())
@@ -117,7 +117,7 @@ def test_a_video_with_a_header_but_without_content_raises(tmp_path, write_video)
         read_frames(path)
 
 
-def test_a_truncated_video_gives_its_intact_frames(tmp_path, write_video):
+def test_intact_frames_of_a_truncated_video_are_returned(tmp_path, write_video):
     path = tmp_path / "truncated.avi"
     write_video(path, noise(20))
     whole = read_frames(path, Sampling(frames=50, size=16))
@@ -132,7 +132,7 @@ def test_a_truncated_video_gives_its_intact_frames(tmp_path, write_video):
     assert truncated.notes[0].endswith(" frames are damaged")
 
 
-def test_a_video_with_many_damaged_frames_raises(tmp_path, write_video):
+def test_video_with_many_damaged_frames_raises(tmp_path, write_video):
     path, rng = tmp_path / "damaged.avi", np.random.default_rng(1)
     write_video(path, noise(40))
     data = bytearray(path.read_bytes())

@@ -1,10 +1,13 @@
 """Synthetic and real datasets, and files of series.
 
-Synthetic worlds with exactly known log-likelihood ratios, against which estimates can be compared
-(`gaussian`, `GaussianSeries`, `autoregressive`, `hidden_markov`); your own series from and to files (`read`,
-`write`); real datasets with their official split (`load`, `fetch`, `CATALOG`); and videos that gradually
-reveal still images (`nosaic_mnist`, `NosaicSeries`). All data are numpy arrays. Only `fetch` downloads
-anything, and files are never unpickled.
+- Synthetic series with exact log-likelihood ratios, against which estimates can be compared: `gaussian`,
+  `GaussianSeries`, `autoregressive` and `hidden_markov`.
+- Your own series: `read` and `write` for files, and `hold_out` for a validation part.
+- Real datasets with a train and test split: `load`, `fetch` and `CATALOG`.
+- Videos that gradually reveal still images: `nosaic_mnist` and `NosaicSeries`.
+
+All data are numpy arrays. Only `fetch` downloads anything. Files are never unpickled, so a data file cannot
+run code.
 """
 
 from collections.abc import Callable
@@ -22,7 +25,8 @@ from stopwise.datasets.labeled import LabeledSeries
 from stopwise.datasets.nosaic import NosaicSeries, nosaic_mnist
 from stopwise.datasets.registry import Split, load
 
-# Synthetic worlds with exact scores, by name. Arguments: number of series, those of the world, and `seed`.
+#: Generators of synthetic series ("worlds") by name. Each takes the number of series `n`, its own parameters
+#: and `seed`, and returns series, labels and exact scores.
 WORLDS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]] = {
     "gaussian": gaussian,
     "autoregressive": autoregressive,

@@ -1,8 +1,9 @@
-"""The autoregressive Gaussian world: classes differ in their transitions only.
+"""The autoregressive Gaussian world: classes differ only in their transitions.
 
-``x_t = A_k x_{t-p} + noise``, where ``A_k`` is a scaled rotation. In every class a sample has the same
-distribution, N(0, I / (1 - radius^2)), and so do any p consecutive samples. A model of order less than p
-therefore cannot separate the classes, while a model of order p can be exact.
+In class k, ``x_t = A_k x_{t-p} + noise``, where ``A_k`` is a scaled orthogonal matrix. The distribution of a
+single sample, N(0, I / (1 - radius^2)), is the same in every class, and so is the joint distribution of any p
+consecutive samples. A model of order less than p therefore cannot separate the classes, while a model of
+order p can be exact.
 """
 
 from __future__ import annotations
@@ -23,26 +24,30 @@ def autoregressive(
     seed: int = 0,
     world: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return series of the autoregressive world, their labels and exact scores.
+    """Generate autoregressive Gaussian series with their labels and exact scores.
+
+    In class k, each sample is ``A_k`` times the sample `order` steps earlier, plus standard normal noise. A
+    single sample carries no evidence for a class; see `transition_matrices` for ``A_k``.
 
     Parameters
     ----------
     n
         Number of series.
     classes
-        Number of classes K; their counts differ by at most one.
+        Number of classes K. The class counts differ by at most one.
     channels
         Number of channels D, at least 2.
     length
         Number of steps T.
     radius
-        Scale of the rotations, in [0, 1): the strength of the dependence. At 0 the classes are the same.
+        Scale of the transition matrices, in [0, 1). It sets the strength of the dependence between samples;
+        at 0 the classes are identical.
     order
-        The lag p: a sample depends on the one p steps before it.
+        Lag p, in [1, T - 1]: a sample depends on the sample p steps earlier.
     seed
         Seed of the labels and of the noise.
     world
-        Seed of the transition matrices. Use the same `world` and different `seed` for train and test sets.
+        Seed of the transition matrices. Training and test sets need the same `world` and a different `seed`.
 
     Returns
     -------
@@ -51,8 +56,9 @@ def autoregressive(
     y
         (n,) int64 labels.
     scores
-        (n, T, K) float64 exact scores, 0 in the first p steps; their differences are the true
-        log-likelihood ratios.
+        (n, T, K) float64 exact scores: the log-likelihood of each class given the samples so far, up to a
+        term common to all classes. They are 0 in the first p steps. The difference between the scores of
+        two classes is the true log-likelihood ratio.
 
     Examples
     --------
@@ -90,14 +96,25 @@ def autoregressive(
 def transition_matrices(
     classes: int = 2, channels: int = 8, radius: float = 0.6, world: int = 0
 ) -> np.ndarray:
-    """Return the matrices A_k, (K, D, D) float64, of the autoregressive world.
+    """Return the transition matrices of the series that `autoregressive` generates.
 
-    Each is `radius` times a random orthogonal matrix, drawn uniformly.
+    Each matrix is `radius` times a random orthogonal matrix, drawn uniformly.
 
     Parameters
     ----------
-    classes, channels, radius, world
-        As in `autoregressive`.
+    classes
+        Number of classes K.
+    channels
+        Number of channels D, at least 2.
+    radius
+        Scale of the matrices, in [0, 1).
+    world
+        Seed of the matrices.
+
+    Returns
+    -------
+    matrices
+        (K, D, D) float64, one matrix per class.
 
     Examples
     --------
@@ -108,7 +125,7 @@ def transition_matrices(
     [0.25, 0.25, 0.25, 0.25]
     """
     classes = check_integer("classes", classes, 2)
-    # With one channel the only rotations are +1 and -1, so two classes could be the same.
+    # With one channel the only orthogonal matrices are +1 and -1, so two classes could be identical.
     channels = check_integer("channels", channels, 2)
     radius = check_real("radius", radius, 0.0, 1.0, open_high=True)
     rng = np.random.default_rng(_seeds("world", check_integer("world", world, 0)))

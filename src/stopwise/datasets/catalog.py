@@ -12,7 +12,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Download:
-    """A file at a public URL; `checksum` is "md5:..." or "sha256:...", or None if none is published."""
+    """A file at a public URL.
+
+    Parameters
+    ----------
+    url
+        Address of the file.
+    checksum
+        "md5:..." or "sha256:..."; None if no checksum is published.
+    """
 
     url: str
     checksum: str | None = None
@@ -20,25 +28,32 @@ class Download:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """A real dataset.
+    """Description of a real dataset: an entry of `CATALOG`.
 
     Parameters
     ----------
     description
-        What the series are.
+        Content of the dataset.
     source
-        Where they come from.
+        Origin of the data.
     license
-        The license, as far as it is stated.
+        License of the data, as far as it is stated.
     citation
-        What to cite.
+        Publication to cite.
     file_format
         Format of the downloads: "idx" (the four files of MNIST: training images and labels, test images and
         labels) or "ts" (a zip file with a training and a test file); "" if there is nothing to download.
     downloads
-        The files.
+        Files to download; empty if `fetch` cannot download the dataset.
     counts
-        Number of series in the training and in the test part; downloads with other numbers are rejected.
+        Numbers of training and test series; downloads with other numbers are rejected. None if there is
+        nothing to download.
+
+    Examples
+    --------
+    >>> from stopwise.datasets import CATALOG
+    >>> CATALOG["mnist"].counts
+    (60000, 10000)
     """
 
     description: str
@@ -63,9 +78,10 @@ _UCR_TERMS: dict[str, Any] = {
     "file_format": "ts",
 }
 
+#: Descriptions of the known real datasets, by name.
 CATALOG: dict[str, DatasetInfo] = {
     "mnist": DatasetInfo(
-        description="60 000 and 10 000 images of handwritten digits, 28 x 28, for `NosaicSeries`",
+        description="60,000 and 10,000 images of handwritten digits, 28 x 28, for `NosaicSeries`",
         source="the PyTorch project's mirror",
         license="usually quoted as CC BY-SA 3.0",
         citation="LeCun, Bottou, Bengio, Haffner, Proc. IEEE 86(11), 1998",
@@ -117,7 +133,7 @@ CATALOG: dict[str, DatasetInfo] = {
         citation="Reyes-Ortiz et al., Neurocomputing 171, 2016; Anguita et al., ESANN 2013",
     ),
     "physionet2012": DatasetInfo(
-        description="48 hours of intensive care, 36 channels, whether the patient dies in hospital",
+        description="48 hours of intensive care, 36 channels, 2 classes: death in hospital or not",
         source="PhysioNet's Computing in Cardiology Challenge 2012, set-a (train) and set-b (test)",
         license="Open Data Commons Attribution 1.0",
         citation="Silva et al., CinC 2012; Goldberger et al., Circulation 2000",
@@ -126,7 +142,7 @@ CATALOG: dict[str, DatasetInfo] = {
 
 
 def how_to_get(name: str) -> str:
-    """Return a description of the dataset `name` and how to obtain it; "" if it is not in the catalog.
+    """Describe the dataset `name` and how to obtain it; return "" if it is not in the catalog.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Series as CSV in long form: one row per sample, columns series, time, label and one per channel.
+"""Long-form CSV files: one row per sample, with the columns series, time, label and one per channel.
 
 The label column is optional. Columns and rows may be in any order; an empty channel cell is NaN.
 """
@@ -46,7 +46,7 @@ class _CsvHeader:
         self.label = names.index("label") if "label" in names else None
         self.channels = {name: i for i, name in enumerate(names) if name not in ("series", "time", "label")}
         if not self.channels:
-            raise ValueError(f"{path}, line 1: there is no column of a channel; {found}. Add one or more.")
+            raise ValueError(f"{path}, line 1: there is no channel column; {found}. Add at least one.")
 
 
 def read_csv(path: Path) -> LabeledSeries:

@@ -27,36 +27,56 @@ TIMEOUT = 60  # seconds to wait for a server
 
 
 class DownloadError(OSError):
-    """A file that cannot be downloaded, or whose content is not the expected one."""
+    """Error raised if a dataset cannot be downloaded, or if its content is not the expected one.
+
+    Examples
+    --------
+    Handlers for `OSError` catch it too:
+
+    >>> issubclass(DownloadError, OSError)
+    True
+    """
 
 
 def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, progress: bool | str = "auto") -> Path:
-    """Download a dataset and save it where, and in the format that, `load` reads.
+    """Download a dataset and save it as a file that `load` can read.
 
-    Needs the extra `datasets`. An existing file is kept. The file is written atomically after its content
-    has been checked; if anything fails, no file is left behind. See `CATALOG` for the licenses.
+    This function needs the extra `datasets`. An existing file is kept. The file is written atomically after
+    its content has been checked; if anything fails, no file is left behind. `CATALOG` lists the licenses.
 
     Parameters
     ----------
     name
         A name in `CATALOG`, such as "mnist".
     folder
-        The target folder; None: the folder given by the environment variable STOPWISE_DATA.
+        Folder to save to, which must exist. If None, the folder given by the environment variable
+        STOPWISE_DATA, from which `load` reads.
     progress
-        True: a bar on a terminal, lines elsewhere; False: nothing; "auto": a bar on a terminal only.
+        Whether to report progress. True shows a bar on a terminal and prints lines elsewhere; "auto" shows a
+        bar on a terminal only; False shows nothing.
 
     Returns
     -------
     path
-        The file, ``<folder>/<name>.npz``.
+        Path of the file, ``<folder>/<name>.npz``.
 
     Raises
     ------
     DownloadError
         If a server does not answer, or the content is not the expected one.
+    ValueError
+        If `name` is not in `CATALOG`, or the dataset cannot be downloaded automatically. The message says
+        how to obtain it.
+    FileNotFoundError
+        If the folder does not exist, or `folder` is None and STOPWISE_DATA is not set.
 
     Examples
     --------
+    >>> fetch("mnist", folder="data")  # doctest: +SKIP
+    PosixPath('data/mnist.npz')
+
+    Some datasets have no public URL:
+
     >>> fetch("uci_hapt", folder=".")
     Traceback (most recent call last):
     ...
@@ -94,8 +114,8 @@ def _folder(folder: str | os.PathLike[str] | None) -> Path:
     target = os.environ.get(DATA_VARIABLE) if folder is None else folder
     if not target:
         raise FileNotFoundError(
-            f"`folder` is None and the environment variable {DATA_VARIABLE} is not set. Set it to the folder "
-            "of the datasets."
+            f"`folder` is None and the environment variable {DATA_VARIABLE} is not set. Pass `folder`, or "
+            "set the variable to the folder of the datasets."
         )
     if not Path(target).is_dir():
         raise FileNotFoundError(f"there is no folder {os.fspath(target)!r} to save to. Create it first.")
@@ -160,20 +180,23 @@ def read_idx(data: bytes) -> np.ndarray:
     ndim = data[3]
     shape = np.frombuffer(data, ">i4", ndim, offset=4)
     values = np.frombuffer(data, np.uint8, offset=4 + 4 * ndim)
-    if values.size != shape.prod(dtype=np.int64):
-        raise ValueError(f"an idx file of shape {tuple(shape.tolist())} holds {values.size} values.")
+    size = int(shape.prod(dtype=np.int64))
+    if values.size != size:
+        raise ValueError(
+            f"an idx file of shape {tuple(shape.tolist())} must hold {size} values; got {values.size}."
+        )
     return values.reshape(shape)
 
 
 def _ts_arrays(archive: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a dataset from a zip with a file ..._TRAIN.ts and a file ..._TEST.ts."""
+    """Return the arrays of a dataset from a zip file with one file ..._TRAIN.ts and one file ..._TEST.ts."""
     arrays: dict[str, np.ndarray] = {}
     labels: dict[str, np.ndarray] = {}
     with zipfile.ZipFile(archive) as packed:
         for part in ("train", "test"):
             names = [name for name in packed.namelist() if name.endswith(f"_{part.upper()}.ts")]
             if len(names) != 1:
-                raise ValueError(f"the archive has {len(names)} files ..._{part.upper()}.ts instead of one.")
+                raise ValueError(f"the archive has {len(names)} files ..._{part.upper()}.ts; expected one.")
             file = archive.with_name(f"{part}.ts")
             file.write_bytes(packed.read(names[0]))  # names in the archive are not used as paths
             data = read_ts(file)

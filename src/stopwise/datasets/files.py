@@ -1,4 +1,4 @@
-"""Reading and writing series: .npz archives, pairs of .npy files, CSV; .ts files can be read only."""
+"""Reading and writing series as .npz archives, pairs of .npy files or CSV; .ts files can only be read."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ _FORMATS = (
 
 
 def read(path: str | os.PathLike[str]) -> LabeledSeries:
-    """Read labeled series from a file; the format follows from the end of its name.
+    """Read labeled series from a file.
 
     Files are never unpickled, so a data file cannot run code.
 
     Parameters
     ----------
     path
+        The file. The end of its name determines the format:
+
         - ``name.npz`` with the arrays X, (n, T, d) or (n, T); y, (n,); and, if the series are padded at the
           end, lengths, (n,). y is optional.
-        - ``name_X.npy``, or ``name``: the pair ``name_X.npy`` and ``name_y.npy``, and ``name_lengths.npy``
-          if the series are padded. X is memory-mapped, so it may be larger than memory.
+        - ``name_X.npy``, or just ``name``, for the pair ``name_X.npy`` and ``name_y.npy``, and
+          ``name_lengths.npy`` if the series are padded. X is memory-mapped, so it may be larger than memory.
+          ``name_y.npy`` is optional.
         - ``name.csv`` with one row per sample and the columns series, time, label and one per channel, in
           any order. Series are listed in the order of their first rows and sorted by time. Labels become
           integers if all of them are. An empty channel cell is NaN; the label column is optional.
@@ -40,8 +43,8 @@ def read(path: str | os.PathLike[str]) -> LabeledSeries:
 
     Returns
     -------
-    LabeledSeries
-        X is a list if the series differ in length.
+    data
+        A `LabeledSeries`. Its `X` is a list if the series differ in length.
 
     Raises
     ------
@@ -80,20 +83,29 @@ def read(path: str | os.PathLike[str]) -> LabeledSeries:
 
 
 def write(path: str | os.PathLike[str], X: Any, y: Any = None, lengths: Any = None) -> None:
-    """Write labeled series to a file for `read`; the format follows from the end of its name.
+    """Write labeled series to a file that `read` can read.
 
     Writes are atomic: if one is interrupted, existing files stay unchanged.
 
     Parameters
     ----------
     path
-        ``name.npz``, ``name.csv``, or ``name_X.npy`` (or just ``name``) for a pair of .npy files.
+        The file. The end of its name determines the format: ``name.npz``, ``name.csv``, or ``name_X.npy``
+        (or just ``name``) for a pair of .npy files.
     X
         Series: an array (n, T, d) or (n, T), or a list of arrays (T_i, d) or (T_i,).
     y
-        (n,) labels, integers or strings; None if there are none.
+        (n,) labels, integers or strings. If None, the series have no labels.
     lengths
-        (n,) numbers of steps, if X is an array of series padded at the end.
+        (n,) numbers of steps, if `X` is an array of series padded at the end. If None, all series of an
+        array have T steps. It must be None for a list.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder does not exist.
+    ValueError
+        If the format is unknown, or the arrays are inconsistent. No file is written then.
 
     Examples
     --------

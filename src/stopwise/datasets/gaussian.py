@@ -2,7 +2,7 @@
 
 In class k every sample has mean ``offset * e_k`` and identity covariance. Therefore
 ``log p(x | k) = offset * x_k + const``, and the scores are cumulative sums. `GaussianSeries` generates a
-series when it is read, so that a million series take no memory; `gaussian` returns the series as an array.
+series when it is read, so that a million series need almost no memory; `gaussian` returns an array.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from stopwise.validation import check_integer, check_real
 class GaussianSeries(LazySeries):
     """Sequential Gaussian series (n, T, D), float32, generated when they are read.
 
-    Series i depends on i and on the arguments only, not on the order of access or on the batch. Use another
-    `seed` for a test set.
+    In class k, the samples are independent and normal with mean `offset` on channel k, mean 0 on the other
+    channels, and identity covariance. Series i depends only on i and on the arguments, not on the order of
+    access or on the batch. Use another `seed` for a test set.
 
     Parameters
     ----------
     n
         Number of series.
     classes
-        Number of classes K; their counts differ by at most one.
+        Number of classes K. The class counts differ by at most one.
     offset
-        Distance of the mean of a class from the origin, along the axis of the class.
+        Distance of the mean of a class from the origin, along the axis of the class. Larger values make the
+        classes easier to separate.
     channels
         Number of channels D; at least K, because each class has its own axis.
     length
@@ -85,7 +87,17 @@ class GaussianSeries(LazySeries):
         return self._labels.copy()
 
     def scores(self, indices: Any = None) -> np.ndarray:
-        """Return the exact scores (m, T, K), float64, of the series at `indices`; None means all.
+        """Return the exact scores of some series.
+
+        Parameters
+        ----------
+        indices
+            An integer, a slice, or a 1-d array of integers or booleans. If None, all series.
+
+        Returns
+        -------
+        scores
+            (m, T, K) float64, as in `gaussian`.
 
         Examples
         --------
@@ -98,7 +110,7 @@ class GaussianSeries(LazySeries):
         """
         wanted = np.arange(self.n) if indices is None else np.atleast_1d(self._rows(indices))
         own = np.empty((len(wanted), self.length, self.classes), np.float32)  # (m, T, K)
-        for start in range(0, len(wanted), 256):  # not all channels of all series at once
+        for start in range(0, len(wanted), 256):  # blocks: all channels of all series need not fit in memory
             block = slice(start, start + 256)
             own[block] = self[wanted[block]][:, :, : self.classes]
         return exact_scores(own, self.offset)
@@ -125,12 +137,26 @@ class GaussianSeries(LazySeries):
 def gaussian(
     n: int, classes: int = 2, offset: float = 2.0, channels: int = 128, length: int = 50, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return series of the sequential Gaussian world, their labels and exact scores.
+    """Generate sequential Gaussian series with their labels and exact scores.
+
+    In class k, the samples are independent and normal with mean `offset` on channel k, mean 0 on the other
+    channels, and identity covariance. `GaussianSeries` gives the same series without holding them in memory.
 
     Parameters
     ----------
-    n, classes, offset, channels, length, seed
-        As in `GaussianSeries`, which gives the same series.
+    n
+        Number of series.
+    classes
+        Number of classes K. The class counts differ by at most one.
+    offset
+        Distance of the mean of a class from the origin, along the axis of the class. Larger values make the
+        classes easier to separate.
+    channels
+        Number of channels D; at least K, because each class has its own axis.
+    length
+        Number of steps T.
+    seed
+        Seed of the labels and of the noise. Use a different seed for a test set.
 
     Returns
     -------
@@ -139,7 +165,9 @@ def gaussian(
     y
         (n,) int64 labels.
     scores
-        (n, T, K) float64 exact scores; their differences are the true log-likelihood ratios.
+        (n, T, K) float64 exact scores: the log-likelihood of each class given the samples so far, up to a
+        term common to all classes. The difference between the scores of two classes is the true
+        log-likelihood ratio.
 
     Examples
     --------
@@ -163,7 +191,7 @@ def exact_scores(own: np.ndarray, offset: float) -> np.ndarray:
 def _box_muller(words: np.ndarray, out: np.ndarray) -> None:
     """Fill `out`, (size,), with standard normals from ceil(size / 2) random 64-bit words.
 
-    It has no branches and takes half the time of numpy's own method.
+    It has no branches and takes half the time of numpy's method.
     """
     half = len(words)
     bits = words.view(np.uint32)

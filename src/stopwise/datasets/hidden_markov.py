@@ -1,4 +1,4 @@
-"""The hidden-Markov world: classes differ in how hidden states follow each other.
+"""The hidden-Markov world: classes differ only in the transitions between hidden states.
 
 The S hidden states form a ring. At each step the state stays with probability `stay`, otherwise it moves
 forward, by one place in class 0, by two in class 1, and so on. A sample is Gaussian around the mean of its
@@ -26,14 +26,17 @@ def hidden_markov(
     seed: int = 0,
     world: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return series of the hidden-Markov world, their labels and exact scores.
+    """Generate hidden-Markov series with their labels and exact scores.
+
+    The hidden states form a ring. At each step the state stays with probability `stay`; otherwise it moves
+    forward by k + 1 places in class k. A sample is Gaussian around the mean of its state.
 
     Parameters
     ----------
     n
         Number of series.
     classes
-        Number of classes K.
+        Number of classes K. The class counts differ by at most one.
     states
         Number of hidden states S; more than K, because each class moves by a different distance.
     channels
@@ -47,7 +50,7 @@ def hidden_markov(
     seed
         Seed of the labels, the states and the noise.
     world
-        Seed of the means. Use the same `world` and different `seed` for train and test sets.
+        Seed of the means. Training and test sets need the same `world` and a different `seed`.
 
     Returns
     -------
@@ -56,8 +59,9 @@ def hidden_markov(
     y
         (n,) int64 labels.
     scores
-        (n, T, K) float64 exact scores, equal for all classes at the first step; their differences are the
-        true log-likelihood ratios.
+        (n, T, K) float64 exact scores: the log-likelihood of each class given the samples so far, up to a
+        term common to all classes. They are equal for all classes at the first step. The difference between
+        the scores of two classes is the true log-likelihood ratio.
 
     Examples
     --------

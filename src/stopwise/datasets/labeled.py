@@ -1,4 +1,4 @@
-"""Labeled series as read from a file, and the checks of arrays on their way from and to files."""
+"""Labeled series read from a file, and checks of the arrays that are read and written."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def to_padded(X: Any, lengths: Any = None) -> tuple[np.ndarray, np.ndarray | Non
         return array, (None if (lengths == array.shape[1]).all() else lengths)
     if lengths is not None:
         raise ValueError(
-            "`lengths` is for padded arrays only; the lengths of a list of series are known. Omit `lengths`."
+            "`lengths` can only be used with a padded array; in a list, each series has its own length. "
+            "Omit `lengths`."
         )
     return _pad(X)
 
@@ -130,5 +131,7 @@ def check_storable_labels(y: Any, n: int) -> np.ndarray:
     if y.dtype.kind == "U" and (y == "").any():
         raise ValueError("`y` must not contain empty strings; name the class, or omit `y`.")
     if y.dtype.kind not in "iuU":
-        raise ValueError(f"`y` must hold integers or strings; got dtype {y.dtype}. Convert with y.astype.")
+        raise ValueError(
+            f"`y` must hold integers or strings; got dtype {y.dtype}. Convert it with `y.astype`."
+        )
     return y

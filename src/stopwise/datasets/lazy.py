@@ -10,9 +10,9 @@ import numpy as np
 
 
 class LazySeries(ABC):
-    """Base of array-like series that are generated on access, each from its own random numbers.
+    """Base class of array-like series that are generated on access, each from its own random numbers.
 
-    Series i depends on the seed and on i only, not on the order of access or on the batch.
+    Series i depends only on the seed and on i, not on the order of access or on the batch.
 
     Parameters
     ----------
@@ -50,7 +50,10 @@ class LazySeries(ABC):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
-            raise ValueError(f"{type(self).__name__} holds no data: converting it to an array always copies.")
+            raise ValueError(
+                f"`copy` must not be False: {type(self).__name__} stores no samples, so converting it to an "
+                "array always copies."
+            )
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
     def _rows(self, key: Any) -> np.ndarray:
@@ -58,7 +61,7 @@ class LazySeries(ABC):
         return row_indices(type(self).__name__, key, len(self))
 
     def _random_words(self, rows: np.ndarray, count: int) -> Iterator[np.ndarray]:
-        """Yield `count` random 64-bit words for each row, the same for a row in whatever order it is read."""
+        """Yield `count` random 64-bit words for each row; they do not depend on the order of the rows."""
         # The row is the fourth word of the counter and the first word counts within the row, so the streams
         # of two rows never overlap. Setting the state takes a tenth of the time of creating a generator.
         bits = np.random.Philox(key=self._key)

@@ -4,7 +4,8 @@ A frame is white (255) except at random positions, which show the image. "growin
 `per_frame` further pixels in each frame; "fresh" (NMNIST-100f) draws `per_frame` positions with replacement
 for each frame independently. The evidence for the class therefore grows over time.
 
-The method is that of Miyagawa and Ebihara, The power of log-sum-exp, ICML 2021, with other random positions.
+The method is that of Miyagawa and Ebihara, The power of log-sum-exp, ICML 2021. The random positions differ
+from those of the original videos.
 """
 
 from __future__ import annotations
@@ -21,21 +22,23 @@ HIDDEN = 255
 
 
 class NosaicSeries(LazySeries):
-    """Videos that reveal still images, (n, T, H, W) uint8, generated when they are read.
+    """Videos (n, T, H, W), uint8, that gradually reveal still images; generated when they are read.
 
-    Video i depends on image i, on i and on the arguments only, not on the order of access or on the batch.
-    Use another `seed` for a test set.
+    A frame is white (255) except at random positions, which show the image. Video i depends only on i, image
+    i and the other arguments, not on the order of access or on the batch. Use another `seed` for a test set.
 
     Parameters
     ----------
     images
-        (n, H, W) uint8: an array or a memory map.
+        (n, H, W) uint8 images: an array or a memory map.
     length
         Number of frames T.
     per_frame
-        "growing": number of pixels that each frame adds; "fresh": number of positions drawn per frame.
+        Number of positions drawn per frame.
     kind
-        "growing" (NMNIST-H: length=20, per_frame=10) or "fresh" (NMNIST-100f: length=100, per_frame=15).
+        "growing": each frame shows the pixels of the previous frame and `per_frame` more; NMNIST-H has
+        length=20 and per_frame=10. "fresh": the positions of each frame are drawn independently, with
+        replacement; NMNIST-100f has length=100 and per_frame=15.
     seed
         Seed of the positions.
 
@@ -71,7 +74,7 @@ class NosaicSeries(LazySeries):
         pixels = self.images[0].size
         if self.kind == "growing" and self.length * self.per_frame > pixels:
             raise ValueError(
-                f"`length` · `per_frame` must be at most {pixels}, the pixels of an image; got "
+                f"`length` · `per_frame` must be at most {pixels}, the number of pixels; got "
                 f"{self.length} · {self.per_frame} = {self.length * self.per_frame}. Lower one of them."
             )
 
@@ -123,23 +126,33 @@ def nosaic_mnist(
     kind: str = "growing",
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return videos that reveal still images, and their labels.
+    """Generate videos that gradually reveal still images, with their labels.
 
-    The frames of MNIST's 60 000 images take 940 MB; `NosaicSeries` generates them when they are read.
+    The videos of the 60,000 training images of MNIST take 940 MB. `NosaicSeries` gives the same frames but
+    generates them when they are read.
 
     Parameters
     ----------
-    images, length, per_frame, kind, seed
-        As in `NosaicSeries`, which gives the same frames.
+    images
+        (n, H, W) uint8 images, such as those of MNIST.
     labels
-        (n,) one per image.
+        (n,) labels, one per image.
+    length
+        Number of frames T.
+    per_frame
+        Number of positions drawn per frame.
+    kind
+        "growing": each frame shows the pixels of the previous frame and `per_frame` more. "fresh": the
+        positions of each frame are drawn independently, with replacement.
+    seed
+        Seed of the positions. Use a different seed for a test set.
 
     Returns
     -------
     X
         (n, T, H, W) uint8 frames.
     y
-        (n,) the labels.
+        (n,) labels.
 
     Examples
     --------

@@ -47,7 +47,7 @@ def check_exists(path: Path) -> None:
     if path.is_file():
         return
     if path.is_dir():
-        raise FileNotFoundError(f"{path} is a folder, not a file. Name one of the files in it.")
+        raise FileNotFoundError(f"{path} is a folder, not a file. Pass the path of one of the files in it.")
     folder = path.parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{path} does not exist: there is no folder {folder}.")
@@ -63,7 +63,7 @@ def _attempt(path: Path, action: Callable[[], Any], where: str = "") -> Any:
     except (PermissionError, MemoryError):
         raise
     except Exception as error:  # a damaged file makes zipfile, zlib, tokenize and numpy fail in many ways
-        # Not numpy's own message: it suggests allowing pickle, which would let the file run code.
+        # Numpy's message is replaced, because it suggests allowing pickle, which would let the file run code.
         if any(words in str(error) for words in ("Object arrays", "Python objects")):
             raise ValueError(
                 f"{path} holds Python objects{where}. They are not read, because they could run code. Save "

@@ -20,7 +20,7 @@ _GROUP_KEYS = ("subject_train", "group_train", "speaker_train")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
-    """A dataset with its training and test part.
+    """A dataset with its training and test parts.
 
     Parameters
     ----------
@@ -53,10 +53,22 @@ class Split:
     groups_train: np.ndarray | None
 
     def validation(self, fraction: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of the training part to train on, and the rows to hold out.
+        """Split the training part into rows to train on and rows to hold out for validation.
 
         The split is by group if the dataset has groups, else stratified by class. Every class remains in
         the rows to train on. See `hold_out`.
+
+        Parameters
+        ----------
+        fraction
+            Fraction of the training series to hold out, in (0, 1).
+        seed
+            Seed of the random split.
+
+        Returns
+        -------
+        train, held
+            Sorted row indices of the two parts.
 
         Examples
         --------
@@ -82,8 +94,14 @@ def load(name: str) -> Split:
     Parameters
     ----------
     name
-        The file is ``$STOPWISE_DATA/<name>.npz`` with the arrays X_train, y_train, X_test, y_test and,
-        optionally, len_train, len_test, class_names, and subject_train, group_train or speaker_train.
+        Name of the dataset. The file is ``$STOPWISE_DATA/<name>.npz`` with the arrays X_train, y_train,
+        X_test, y_test and, optionally, len_train, len_test, class_names, and subject_train, group_train or
+        speaker_train.
+
+    Returns
+    -------
+    split
+        The dataset as a `Split`.
 
     Raises
     ------
@@ -91,7 +109,7 @@ def load(name: str) -> Split:
         If the variable is not set, or the folder or the file does not exist. The message lists the datasets
         in the folder and, for a name in `CATALOG`, says how to obtain the dataset.
     ValueError
-        If the file is damaged or its arrays are inconsistent.
+        If `name` is not a valid name, the file is damaged, or its arrays are inconsistent.
 
     Examples
     --------
@@ -130,7 +148,7 @@ def _find(name: str) -> Path:
     if not folder.is_dir():
         raise FileNotFoundError(
             f"cannot find {name}.npz: {DATA_VARIABLE} is {value!r}, which is not a folder. "
-            "Correct the variable."
+            "Set the variable to an existing folder."
         )
     path = folder / f"{name}.npz"
     if not path.is_file():

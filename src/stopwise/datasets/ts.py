@@ -4,7 +4,8 @@ A file begins with comments (#) and metadata (@) up to ``@data``. Each further l
 separated by colons, then its label. A channel is a list of numbers separated by commas; a missing value is
 ``?`` or NaN.
 
-The libraries that read this format pin versions of packages that stopwise needs too, so none of them is used.
+The libraries that read this format pin versions of packages that stopwise depends on too, so stopwise has its
+own reader.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _COMMENTS = ("#", "%")
 
 @dataclass
 class _Header:
-    """The metadata; None for what is not specified."""
+    """The metadata of a file; None if a flag is not specified."""
 
     has_labels: bool = True
     classes: tuple[str, ...] = ()
@@ -74,10 +75,10 @@ def _read_header(path: Path, lines: list[str]) -> tuple[_Header, int]:
             return header, number
         if tag == "timestamps" and _flag(where, tag, values):
             raise ValueError(
-                f"{where}: series with time stamps are not supported. Write the samples only, sorted by time."
+                f"{where}: series with timestamps are not supported. Write the samples only, sorted by time."
             )
         if tag == "targetlabel" and _flag(where, tag, values):
-            raise ValueError(f"{where}: the targets are numbers (regression); class labels are needed.")
+            raise ValueError(f"{where}: the targets are numbers (regression); expected class labels.")
         if tag == "univariate":
             header.univariate = _flag(where, tag, values)
         elif tag == "equallength":
@@ -136,7 +137,7 @@ def _is_number(text: str) -> bool:
 
 
 def _check_like_first(where: str, one: np.ndarray, before: list[np.ndarray], header: _Header) -> None:
-    """Raise an error if a series does not match the first one in channels or, where required, in length."""
+    """Raise an error if a series differs from the first one in channels or, if required, in length."""
     if not before:
         return
     first = before[0]

@@ -1,1 +1,1 @@
-"""Experiments that back the claims of the documentation: one short file each, run by `stopwise reproduce`."""
+"""Experiments behind the claims in the documentation: one short file each, run by `stopwise reproduce`."""

@@ -1,7 +1,7 @@
-"""The conditions of the Gaussian comparison: what is changed, for which models, and how often.
+"""The conditions of the Gaussian comparison: changed settings, models, and numbers of repeats.
 
-Every run is named by world, model, condition and repeat. There is one result file per preset, so that the
-figures share the runs they have in common.
+The name of a run consists of its world, model, condition and repeat. There is one result file per preset, so
+that figures share the runs they have in common.
 """
 
 from __future__ import annotations
@@ -17,12 +17,25 @@ from stopwise.experiments.runs import run
 from stopwise.experiments.sweep import Job, Result, sweep
 
 WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
-MAIN = "main"  # no weight decay, no LayerNorm, the usual data, the default loss and pooling of each model
+# No weight decay, no LayerNorm, the usual number of series, and the default loss and pooling of each model.
+MAIN = "main"
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A change of the settings of some models, or of the number of training series."""
+    """A change of the settings of some models, or of the number of training series.
+
+    Parameters
+    ----------
+    name
+        Name of the condition, part of the names of its runs.
+    changes
+        Settings that differ from those of the main comparison.
+    models
+        Names of the models to run.
+    large
+        Whether to train on the large number of series of the preset.
+    """
 
     name: str
     changes: Settings = field(default_factory=dict)
@@ -33,7 +46,7 @@ class Condition:
 CONDITIONS = (
     Condition(MAIN),
     *(Condition(f"decay-{decay:g}", {"training.weight_decay": decay}) for decay in WEIGHT_DECAYS[1:]),
-    # The main comparison has the tanh LSTM with both losses. LLLR is not convex, so it cannot be polished.
+    # The tanh LSTM has both losses in the main comparison. LLLR is not convex, so it cannot be polished.
     Condition("lllr", {"loss": "lllr", "polish": False}, ("B2Bsqrt-TANDEM", "TANDEMformer", "accumulator")),
     Condition("large", large=True),
     Condition("gap", {"pooling": "gap"}, ("TANDEMformer",)),
@@ -58,7 +71,7 @@ def compare(
     workers: int = -1,
     progress: bool = True,
 ) -> dict[str, Result]:
-    """Search settings, then run conditions; return the results by name, see `name_of`.
+    """Search the settings of each model, run conditions, and return the results by name of the run.
 
     Parameters
     ----------
@@ -67,13 +80,18 @@ def compare(
     folder
         Folder of the result files ``<preset>.jsonl`` and ``search-<sizes>.jsonl``.
     conditions
-        Which of `CONDITIONS`.
+        The conditions to run, from `CONDITIONS`.
     world_names
-        Which worlds.
+        Names of the worlds to run; see `worlds`.
     repeats
-        Number of repeats; None: that of the preset.
+        Number of repeats. If None, that of the preset.
     workers, progress
         As for `sweep`.
+
+    Returns
+    -------
+    results
+        The results by name of the run; see `name_of`.
     """
     sizes = preset(preset_name)
     chosen = {name: worlds(sizes)[name] for name in world_names}

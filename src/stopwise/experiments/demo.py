@@ -34,7 +34,7 @@ EPOCHS = 15
 
 @dataclass(frozen=True)
 class Outcome:
-    """Metrics of one model on the test series; the oracle has the true scores."""
+    """Scores and metrics of one model, or of the oracle, whose scores are exact, on the test series."""
 
     name: str
     scores: np.ndarray  # (n, T, K)
@@ -64,12 +64,19 @@ class Outcome:
 
 
 def run(*, seed: int = 0, progress: bool | str = True) -> tuple[list[Outcome], Outcome, np.ndarray]:
-    """Train every model on the same series.
+    """Train every model on the same series and evaluate it.
+
+    Parameters
+    ----------
+    seed
+        Seed of the training series and of the models.
+    progress
+        As for `EarlyClassifier`.
 
     Returns
     -------
     outcomes, oracle, y
-        One outcome per model, that of the true log-likelihood ratios, and the labels (n,) of the test series.
+        One outcome per model, the outcome of the exact scores, and the labels (n,) of the test series.
     """
     X, y, _ = gaussian(TRAIN, channels=CHANNELS, seed=seed)
     X_test, y_test, truth = gaussian(TEST, channels=CHANNELS, seed=seed + 1)
@@ -83,7 +90,7 @@ def run(*, seed: int = 0, progress: bool | str = True) -> tuple[list[Outcome], O
 
 
 def draw(outcomes: list[Outcome], oracle: Outcome, y: np.ndarray, folder: Path) -> list[Path]:
-    """Draw the pictures into `folder`; return the PNG files."""
+    """Draw the figures, save them in `folder`, and return the PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
     estimates = {outcome.name: outcome.scores for outcome in outcomes}
     pictures = {

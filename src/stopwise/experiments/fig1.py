@@ -18,7 +18,7 @@ TITLES = {"a2": "a = 2: LLRs grow large", "a1": "a = 1: LLRs stay moderate"}
 def reproduce(
     name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
 ) -> list[Path]:
-    """Run what is missing of the first repeat of the main comparison; draw one picture per world.
+    """Run the missing jobs of the first repeat of the main comparison and draw one picture per world.
 
     `repeats` has no effect, because only the first repeat is shown.
     """

@@ -36,7 +36,7 @@ OF_THE_PAPER = ("B2Bsqrt-TANDEM", "TANDEMformer")
 def reproduce(
     name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
 ) -> list[Path]:
-    """Run what is missing of all conditions, test and draw; the table is ``fig2-<preset>.json``."""
+    """Run the missing jobs of all conditions, test significance, write ``fig2-<preset>.json`` and draw."""
     sizes = preset(name)
     results = compare(name, folder, CONDITIONS, repeats=repeats, workers=workers, progress=progress)
     found = limits(worlds(sizes), sizes, result_file(folder, name), workers=workers, progress=progress)

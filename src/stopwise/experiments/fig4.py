@@ -1,4 +1,4 @@
-"""Figure 4: speed–accuracy curves on real series: tuned models, other early classifiers and simple rules."""
+"""Figure 4: speed–accuracy curves of tuned models, other early classifiers and simple rules on real data."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class Sizes:
     Parameters
     ----------
     trials
-        Trials of tuning, for every model.
+        Number of tuning trials per model.
     repeats, peer_repeats
-        Runs of every model, and of every peer.
+        Number of runs per model and per peer.
     epochs
-        Factor on the epochs in the plan of the dataset.
+        Factor that multiplies the number of epochs in the plan of the dataset.
     most
-        Largest number of series in each part; None: no limit.
+        Largest number of series in each part. If None, there is no limit.
     cheap
-        Keep dropout at 0 and the TANDEMformer at one block instead of searching both, which takes several
-        times as long, because its fast computations have neither.
+        Whether to fix dropout at 0 and the TANDEMformer at one block. Searching both takes several times as
+        long, because the fast computation of the TANDEMformer is for one block only.
     """
 
     trials: int
@@ -74,7 +74,7 @@ def reproduce(
     workers: int = -1,
     progress: bool = True,
 ) -> list[Path]:
-    """Tune, run what is missing, test and draw.
+    """Tune the models, run the missing jobs, test significance and draw.
 
     The result file is ``<data>-<preset>.jsonl``, the table ``fig4-<data>-<preset>.json``.
     """
@@ -159,7 +159,7 @@ def _table(results: Mapping[str, Result]) -> dict[str, Any]:
 
 
 def _points(results: Mapping[str, Result], runs: Mapping[str, list[Result]]) -> dict[str, Any]:
-    """Return, by method, the metrics at its operating point, and its times of fitting and deciding."""
+    """Return, by method, the metrics at its operating point, and the times to fit and to decide."""
     table = {}
     for model, own in runs.items():
         for kind in own[0]["points"] if own else ():

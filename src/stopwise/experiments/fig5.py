@@ -31,7 +31,7 @@ def reproduce(
     """Run each model once and draw one picture per pair of classes.
 
     The training settings of a model are those that the search found for two classes with the same offset.
-    `repeats` has no effect, because one run is shown.
+    `repeats` has no effect, because only one run is shown.
     """
     sizes = preset(name)
     two = {"a2": worlds(sizes)["a2"]}

@@ -1,8 +1,8 @@
 """Guarantees: true error rates compared with the requested ones, for textbook and calibrated thresholds.
 
-The scores of both models are wrong as log-likelihood ratios. One is overconfident: its sensor repeats every
-measurement three times, and the model counts each repetition as new evidence. The other is underconfident: a
-tanh LSTM, which saturates.
+The scores of both models differ from the true log-likelihood ratios. One model is overconfident: its sensor
+repeats every measurement three times, and the model counts each repetition as new evidence. The other is
+underconfident: a tanh LSTM, which saturates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 LEVELS = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2)
 CONFIDENCE = 0.95
-# Numbers of series to train on, in the pool of calibration series, and in one draw from it; and of draws.
+# Numbers of training series, of series in the calibration pool, of series per draw from it, and of draws.
 SIZES = {"quick": (600, 10_000, 1000, 100), "medium": (600, 50_000, 1000, 1000)}
 SIZES["paper"] = SIZES["medium"]
 WORLD: dict[str, Any] = {"classes": 2, "offset": 1.0, "channels": 8, "length": 30}
@@ -40,7 +40,7 @@ WORLD: dict[str, Any] = {"classes": 2, "offset": 1.0, "channels": 8, "length": 3
 def reproduce(
     name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
 ) -> list[Path]:
-    """Run what is missing, write ``guarantees-<preset>.json`` and draw; `repeats` is the number of draws."""
+    """Run the missing jobs, write ``guarantees-<preset>.json`` and draw; `repeats` is the number of draws."""
     train, pool, size, draws = SIZES[name]
     sizes = {"train": train, "pool": pool, "size": size, "draws": repeats or draws}
     jobs = {model: Job(_stem(model), {"model": model, **sizes}) for model in MODELS}
@@ -63,7 +63,15 @@ def reproduce(
 def run(model: str, train: int, pool: int, size: int, draws: int) -> Result:
     """Train one model; return the true error rates and mean times of both kinds of threshold, by level.
 
-    Calibration series are drawn with replacement from a pool, so its error rates are the true ones.
+    Calibration series are drawn with replacement from a pool, so the error rates on the whole pool are the
+    true ones.
+
+    Parameters
+    ----------
+    model
+        A name in `MODELS`.
+    train, pool, size, draws
+        Numbers of training series, of series in the pool, of series per draw, and of draws.
     """
     repetitions = MODELS[model]["repetitions"]
     X, y, _ = gaussian(train, seed=0, **WORLD)
@@ -90,12 +98,12 @@ def run(model: str, train: int, pool: int, size: int, draws: int) -> Result:
 
 
 def broken(result: Result) -> list[float]:
-    """Return, by level, the share of draws whose true error rate is above the level."""
+    """Return, by level, the fraction of draws whose true error rate is above the level."""
     return (np.array(result["calibrated"]) > np.array(LEVELS)).mean(0).tolist()
 
 
 def _calibrated_thresholds(scores: np.ndarray, y: np.ndarray, size: int, draws: int) -> np.ndarray:
-    """Return the thresholds (draws, A) that calibration on draws from a pool sets, by level."""
+    """Return the thresholds (draws, A) found by calibration on draws from the pool, by level."""
     thresholds = np.empty((draws, len(LEVELS)))
     rng = np.random.default_rng(2)
     for row in thresholds:

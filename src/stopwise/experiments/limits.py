@@ -1,8 +1,8 @@
-"""The statistical limit: the smallest LLR error that a number of series of the Gaussian world allows.
+"""The statistical limit: the smallest LLR error that is possible with a given number of Gaussian series.
 
-The true LLR has the form λ(t) = Σ_s w·x_s + b·t. The optimal w and b are the best possible estimate of this
-form. "longest" fits them to all prefixes, as LSEL with the longest order does; "single" to single samples,
-which uses the knowledge that samples are independent.
+The true LLR has the form λ(t) = Σ_s w·x_s + b·t. The optimal w and b give the best possible estimate of this
+form. The kind "longest" fits them to all prefixes, as LSEL with the longest order does. The kind "single"
+fits them to single samples, which uses the knowledge that samples are independent.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ BLOCK = 4000  # number of series processed at once
 def limit(
     kind: str, offset: float, channels: int, length: int, train: int, test: int, repeat: int = 0
 ) -> dict[str, Any]:
-    """Fit the class of functions that contains the truth; return its LLR error on test series, in nats.
+    """Fit a function of the same form as the true LLR; return its LLR error on test series, in nats.
 
     Parameters
     ----------
     kind
         "longest" or "single".
     offset, channels, length
-        The Gaussian world, with two classes.
+        Parameters of the Gaussian world, which has two classes.
     train, test
         Numbers of series.
     repeat
@@ -88,7 +88,19 @@ def limits(
     workers: int = -1,
     progress: bool = True,
 ) -> dict[str, dict[str, float]]:
-    """Return the limits of two-class Gaussian worlds, in nats, by world and kind, kept in a result file."""
+    """Return the limits of two-class Gaussian worlds, in nats, by world and kind; cache them in a file.
+
+    Parameters
+    ----------
+    worlds
+        By name, the parameters of the worlds.
+    sizes
+        Preset with the numbers of training and test series.
+    path
+        The result file.
+    workers, progress
+        As for `sweep`.
+    """
     jobs = {
         (world, kind): Job(
             f"limit_{world}_{kind}",

@@ -27,7 +27,7 @@ def reproduce(
     progress: bool = True,
     world_names: Sequence[str] = ("a2", "a1"),
 ) -> list[Path]:
-    """Run what is missing; write ``main-<preset>.json`` and draw one picture per world."""
+    """Run the missing jobs, write ``main-<preset>.json`` and draw one picture per world."""
     sizes = preset(name)
     for world in world_names:
         check_choice("--world", world, TITLES)

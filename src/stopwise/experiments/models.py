@@ -1,8 +1,8 @@
-"""The compared models as flat settings, and the search for how to train each.
+"""The compared models as flat settings, and the search for their training settings.
 
-All share data, batch size, order, hidden size and number of steps. Learning rate, schedule, optimizer and one
-more option are found for each model by the same search: seven short trainings, compared by the validation
-loss of the model itself.
+All models share data, batch size, order, hidden size and number of steps. The same search finds the learning
+rate, schedule, optimizer and one more option of each model: seven short training runs, compared by the
+model's own validation loss.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROPOSED: dict[str, Settings] = {
 }
 MODELS = BASELINES | PROPOSED
 
-# Searched one option after the other, each from the best settings so far; the first value is the start.
+# Options are searched one after the other, each with the best settings so far; the first value is the start.
 RATES = (3e-3, 1e-3, 1e-2, 3e-2)
 SCHEDULES = ("cosine", "constant")
 OPTIMIZERS = ("adam", "rmsprop")
@@ -51,7 +51,7 @@ def search(
     worlds
         By name, the argument `world` of `run`.
     sizes
-        Says how many series and epochs a trial has.
+        Preset with the numbers of series and epochs per trial.
     path
         The result file of the trials; every figure and preset with the same search sizes shares it.
     workers, progress
@@ -87,7 +87,14 @@ def search(
 
 
 def tuned(model: str, *changes: Settings) -> Settings:
-    """Return the settings of a model with what the search found for it and further changes.
+    """Return the settings of a model with changes applied in order, such as those found by the search.
+
+    Parameters
+    ----------
+    model
+        A name in `MODELS`.
+    changes
+        Settings; later ones override earlier ones.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Nosaic MNIST for figure 4: features of every frame, from an encoder trained on single frames.
 
-The encoder is trained on one half of the training images and the models on the other half, because the
-features of frames that the encoder has seen are overconfident.
+The encoder is trained on one half of the training images and the models on images of the other half, because
+the features of frames that the encoder was trained on are overconfident.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ TRAIN_SEED, TEST_SEED = 0, 1
 
 
 def features(progress: bool | str = "auto") -> Split:
-    """Return the features (n, 20, DIM) of the series; computed once, in some minutes, and then cached.
+    """Return the features (n, 20, DIM) of the series; the first call takes minutes, later ones use a cache.
 
-    The cache is the folder in the environment variable STOPWISE_CACHE, else ``~/.cache/stopwise``.
+    The cache is in the folder given by the environment variable STOPWISE_CACHE, or ``~/.cache/stopwise``.
     """
     place = os.environ.get("STOPWISE_CACHE")
     # The name contains the settings, so that features of other settings are not reused.

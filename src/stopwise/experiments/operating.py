@@ -1,4 +1,4 @@
-"""Operating points: each method chooses its own on validation series and is evaluated on test series."""
+"""Operating points: chosen for each method on validation series, evaluated on test series."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pick(rules: Sequence[Rule], scores: np.ndarray, y: np.ndarray, lengths: np.n
 
 
 def metrics(decisions: Decisions, y: np.ndarray, classes: int) -> dict[str, Any]:
-    """Return the usual metrics of early classifiers, of decisions whose labels are class indices.
+    """Return the usual metrics of early classification for decisions whose labels are class indices.
 
     The average cost gives errors and earliness the same weight.
     """

@@ -1,6 +1,6 @@
-"""Peers: early classifiers of the library aeon, at the operating points that they choose themselves.
+"""Peers: early classifiers of the library aeon, at their own operating points.
 
-aeon is in none of the extras of stopwise: install both in an environment of their own.
+aeon is not part of any extra of stopwise: install both in a separate environment.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from stopwise.decision import Decisions
 from stopwise.experiments import operating
 from stopwise.experiments.real import Part, ready
 
-# Equidistant points, each with a classifier of its own. TEASER has 20 by default, none between T/2 and T.
+# Number of equidistant decision points, each with its own classifier. The default points of TEASER are 20,
+# none of them between T/2 and T.
 POINTS = 8
-MOST_SERIES = 2000  # for fitting: TEASER fits six classifiers per point
+MOST_SERIES = 2000  # largest number of series to fit on: TEASER fits six classifiers per point
 SHORTEST = 9  # number of samples that MiniRocket needs before the first point
 PEERS = ("TEASER-MiniRocket", "ProbThreshold-MiniRocket")
 
@@ -25,8 +26,8 @@ PEERS = ("TEASER-MiniRocket", "ProbThreshold-MiniRocket")
 def run_peer(data: dict[str, Any], peer: str, repeat: int) -> dict[str, Any]:
     """Fit one of `PEERS` on at most `MOST_SERIES` training and validation series; evaluate it on test series.
 
-    The early classifiers of aeon need series of equal length: the last sample of shorter series is repeated,
-    and a decision after the end of a series counts as one at its end.
+    The early classifiers of aeon need series of equal length, so shorter series are padded by repeating their
+    last sample. A decision after the end of a series counts as a decision at its end.
     """
     found = ready(**data)
     steps = found.steps
@@ -66,8 +67,8 @@ def _make(peer: str, steps: int, seed: int) -> Any:
         from aeon.classification.early_classification import TEASER, ProbabilityThresholdEarlyClassifier
     except ImportError as error:
         raise ImportError(
-            f"{peer} needs aeon, which is in none of the extras of stopwise. Install both in an environment "
-            "of their own and run the command again there; finished runs are kept."
+            f"{peer} needs aeon, which is not part of any extra of stopwise. Install both in a separate "
+            "environment and run the command again there; finished runs are kept."
         ) from error
     from sklearn.linear_model import LogisticRegression
 

@@ -1,7 +1,8 @@
 """Precision on worlds with exact LLRs: the default classifier, and the models of the paper.
 
-Unlike in the figures of the paper, the default chooses its order from the data. The "lifted" models of the
-paper get what the default has: the order of the world, the multiplet loss and the polish.
+Unlike in the figures of the paper, the default classifier chooses its order from the data. The "lifted"
+variants of the paper's models have the same advantages as the default: the order of the world, the multiplet
+loss and the polish.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from stopwise.models import PAPER_GAUSSIAN
 from stopwise.validation import check_choice
 
 DEFAULT = "stopwise default"
-# Worlds with few channels, whose evidence is harder to find: more epochs, the same for all models.
+# Worlds with few channels, whose evidence is harder to find: factor on the epochs of all models.
 LONGER = {"autoregressive": 3, "hidden_markov": 3}
 KEYS = ("llr_error", "relative", "slope", "ausat", "oracle_ausat", "order", "fit_seconds")
-# Worlds on which the lifted models are tried; their order is 0.
+# Worlds on which the lifted variants run; the order of these worlds is 0.
 LIFTED = ("gaussian-a2", "gaussian-a1")
 
 
@@ -44,9 +45,9 @@ def worlds(sizes: Preset) -> dict[str, dict[str, Any]]:
 
 
 def models(world: str) -> dict[str, Settings]:
-    """Return the models tried on a world, by name."""
+    """Return the settings of the models that run on a world, by name."""
     tried: dict[str, Settings] = {DEFAULT: {"model": "accumulator"}}
-    if not world.startswith("gaussian"):  # the main comparison has these models on Gaussian worlds
+    if not world.startswith("gaussian"):  # `main` runs these models on Gaussian worlds
         tried["B2Bsqrt-TANDEM"] = PAPER_GAUSSIAN | {"model": "b2bsqrt"}
         tried["TANDEMformer"] = PAPER_GAUSSIAN | {"model": "tandemformer", "positions": "sinusoidal"}
     if world in LIFTED:
@@ -64,7 +65,7 @@ def reproduce(
     progress: bool = True,
     world_names: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Run what is missing; write ``precision-<preset>.json`` and draw one picture per world."""
+    """Run the missing jobs, write ``precision-<preset>.json`` and draw one picture per world."""
     sizes = preset(name)
     known = worlds(sizes)
     chosen = {world: known[check_choice("--world", world, known)] for world in world_names or known}

@@ -14,17 +14,17 @@ class Preset:
     Parameters
     ----------
     channels, length
-        D and T of the Gaussian worlds; the order is the longest, T−1.
+        Number of channels D and steps T of the Gaussian worlds; the order is the longest one, T−1.
     train, validation, test
         Numbers of series.
     epochs
-        Epochs over the training series, the same for every model.
+        Number of epochs over the training series, the same for every model.
     large
-        Number of training series of the large-data condition, which trains for as many steps.
+        Number of training series in the condition with more data, which trains for the same number of steps.
     repeats, main_repeats
-        Repeats of every condition, and of the main comparison, which has no weight decay.
+        Number of repeats of every condition, and of the main comparison, which has no weight decay.
     search_train, search_epochs
-        Sizes of the search for the learning rate, schedule and optimizer of each model.
+        Number of series and epochs per trial of the search for training settings.
     """
 
     channels: int
@@ -41,7 +41,7 @@ class Preset:
 
     @property
     def large_epochs(self) -> int:
-        """Epochs over the large set with as many steps as `epochs` over the usual one."""
+        """Number of epochs over `large` series that has as many steps as `epochs` over `train` series."""
         return max(1, round(self.epochs * self.train / self.large))
 
 
@@ -53,7 +53,7 @@ PRESETS = {
 
 
 def preset(name: str) -> Preset:
-    """Return a preset by its name.
+    """Return a preset by name: "quick", "medium" or "paper".
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The real datasets of figure 4: their preparation, and the number of training epochs."""
+"""The real datasets of figure 4: their preparation and the number of training epochs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Plan:
     batch_size
         Number of series per training step.
     stride
-        One sample in so many is kept, because sensors are often faster than what they observe.
+        Every `stride`-th sample is kept, because sensors are often faster than the process they observe.
     prepare
-        A change of the samples (n, T, D), the same for every model: a name in `PREPARATIONS`.
+        Transformation of the samples (n, T, D), the same for every model: a name in `PREPARATIONS`.
     standardize
-        Whether each channel is scaled to deviation 1. False for principal components: the last ones, which
-        are mostly noise, would become as large as the first.
+        Whether each channel is scaled to standard deviation 1. It is False for principal components: the last
+        ones, which are mostly noise, would become as large as the first.
     """
 
     epochs: int = 20
@@ -43,13 +43,13 @@ class Plan:
 
 
 def from_hip(X: np.ndarray) -> np.ndarray:
-    """Return skeletons (n, T, 60) relative to the hip center: the position of a person does not matter."""
+    """Return skeletons (n, T, 60) relative to the hip center, which removes the position of the person."""
     joints = X.reshape(*X.shape[:2], 20, 3)
     return (joints - X[:, :, None, HIP]).reshape(X.shape)
 
 
 def leading_64(X: np.ndarray) -> np.ndarray:
-    """Return the first 64 of 256 principal components and all further channels (n, T, 64 + rest)."""
+    """Return the first 64 of 256 principal components and all channels after them, (n, T, 64 + rest)."""
     return np.concatenate([X[..., :64], X[..., 256:]], axis=-1)
 
 
@@ -84,7 +84,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Ready:
-    """A dataset as the models see it: training, validation and test part."""
+    """A prepared dataset: training, validation and test part."""
 
     train: Part
     validation: Part
@@ -98,13 +98,13 @@ class Ready:
 
 
 def plan(name: str) -> Plan:
-    """Return the plan of a dataset; the default plan for a dataset without its own.
+    """Return the plan of a dataset, or the default plan if it is not in `PLANS`.
 
     Examples
     --------
     >>> plan("uci_hapt").stride
     4
-    >>> plan("a dataset of yours").stride
+    >>> plan("my_dataset").stride
     1
     """
     return PLANS.get(name, Plan())
@@ -112,14 +112,15 @@ def plan(name: str) -> Plan:
 
 @lru_cache(maxsize=1)
 def ready(name: str, most: int | None = None, stride: int = 1, prepare: str | None = None) -> Ready:
-    """Return a dataset ready for training.
+    """Load and prepare a dataset.
 
     Parameters
     ----------
     name
-        As for `stopwise.datasets.load`, or "nosaic_mnist", which is made from "mnist".
+        As for `stopwise.datasets.load`, or "nosaic_mnist", which is computed from "mnist".
     most
-        Largest number of series in each part; if there are more, a random choice of them. None: no limit.
+        Largest number of series in each part; larger parts are subsampled at random. If None, there is no
+        limit.
     stride, prepare
         As in `Plan`.
     """

@@ -32,7 +32,7 @@ def common_times(steps: int) -> np.ndarray:
 
 
 def search(data: dict[str, Any], settings: dict[str, Any], trials: int, epochs: int) -> dict[str, Any]:
-    """Tune one model on the training part, evaluated on the validation part; return plain JSON values."""
+    """Tune one model on the training part, comparing trials on the validation part; return JSON values."""
     found = ready(**data)
     fixed = {name: value for name, value in settings.items() if name != "model"}
     result = tune(
@@ -121,7 +121,7 @@ def _fixed_times(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray, times: 
 
 
 def _space(model: str, steps: int) -> dict[str, Any]:
-    """Return the space of `stopwise tune` without order="auto", which costs as much as many trials."""
+    """Return the search space of `stopwise tune` without order="auto", which takes as long as many trials."""
     space = space_for(model, steps)
     space["order"] = [order for order in space["order"] if order != "auto"]
     if "hidden" in space:

@@ -12,8 +12,8 @@ from typing import Any
 def read_records(path: Path) -> dict[str, dict[str, Any]]:
     """Return the records of a result file by name; {} if there is no file.
 
-    Of several records with the same name the last one counts. Lines that are no record, such as the last line
-    of a process that was killed while it wrote, are ignored.
+    If several records have the same name, the last one is returned. Invalid lines, such as the last line of a
+    process that was killed while writing, are ignored.
 
     Examples
     --------
@@ -39,15 +39,22 @@ def read_records(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def append_record(path: Path, record: Mapping[str, Any]) -> None:
-    """Append a record of plain JSON values, with a "name", as one line, and flush it to disk.
+    """Append a record as one line and flush it to disk.
 
     Several processes may append to one file at the same time: a line is a single write to a descriptor in
     append mode, so lines do not interleave.
+
+    Parameters
+    ----------
+    path
+        The result file.
+    record
+        Plain JSON values, with a key "name".
     """
     line = json.dumps(record, allow_nan=False, separators=(",", ":")).encode() + b"\n"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
-        # After a truncated line, a new one must not continue it.
+        # If the last line was truncated, start a new line.
         size = os.lseek(descriptor, 0, os.SEEK_END)
         if size:
             os.lseek(descriptor, size - 1, os.SEEK_SET)

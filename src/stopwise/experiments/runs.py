@@ -38,8 +38,8 @@ def run(
     repeat
         Seed of the training series and of the initialization.
     judge
-        "test": compare with the exact LLRs of test series. "validation": return the validation loss only,
-        because a search for settings must not see test series.
+        "test": also compare with the exact LLRs of test series. "validation": use no test series, because a
+        search for settings must not see them.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def run(
 
 
 def order_in_use(clf: EarlyClassifier) -> int:
-    """Return the order of a fitted classifier; that of the longest window, T−1, if it has no finite one."""
+    """Return the order of a fitted classifier; T−1, the longest one, if its order is not finite."""
     order: int | None = clf.model_.order_
     return clf.n_steps_ - 1 if order is None else order
 
@@ -107,7 +107,7 @@ def _draw(world: dict[str, Any], n: int, seed: int) -> tuple[np.ndarray, np.ndar
 
 
 def _training_series(world: dict[str, Any], n: int, seed: int) -> tuple[Any, np.ndarray]:
-    """Return series and labels; very many Gaussian series are generated when they are read."""
+    """Return series and labels; Gaussian series that need much memory are generated when they are read."""
     if world["kind"] == "gaussian" and n > IN_MEMORY:
         series = GaussianSeries(n, seed=seed, **_own(world))
         return series, series.y

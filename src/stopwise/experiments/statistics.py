@@ -27,20 +27,21 @@ def mean_and_sem(values: Sequence[float]) -> tuple[float, float]:
 def p_of_beating(
     errors: Mapping[str, Sequence[float]], proposed: Sequence[str], baselines: Sequence[str]
 ) -> dict[str, float]:
-    """Return, for each proposed model, the largest p-value of its lower mean against the baselines.
+    """Test whether each proposed model has a lower mean error than every baseline (Tukey–Kramer).
 
     Parameters
     ----------
     errors
-        By model, the errors of its runs; the numbers of runs may differ. The Tukey–Kramer test compares all
-        models of `proposed` and `baselines`.
+        Errors of the runs, by model; the numbers of runs may differ. The test compares all models in
+        `proposed` and `baselines`.
     proposed, baselines
         Names of models; those with fewer than two runs are excluded.
 
     Returns
     -------
     p
-        By proposed model; 1 if its mean is not below that of every baseline.
+        By proposed model, its largest p-value against the baselines; 1 if its mean is not below that of
+        every baseline.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Sweeps of independent jobs: resumable, with one result file, distributed by joblib.
 
-An interrupted sweep loses only the jobs that were running; a finished one only reads its file. Any joblib
-backend works: inside ``joblib.parallel_config("dask")`` the jobs run on a cluster.
+An interrupted sweep loses only the jobs that were running, and a finished sweep is only read from its file.
+Any joblib backend works: inside ``joblib.parallel_config("dask")`` the jobs run on a cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """A name, unique in its sweep, and the arguments that `work` is called with: plain JSON values."""
+    """One call of the function of a sweep.
+
+    Parameters
+    ----------
+    name
+        Name of the job, unique in its sweep.
+    arguments
+        Keyword arguments of the function: plain JSON values.
+    """
 
     name: str
     arguments: dict[str, Any]
@@ -45,18 +53,23 @@ def sweep(
     Parameters
     ----------
     work
-        A function of a module, called with the arguments of a job; it returns plain JSON values.
+        A module-level function, called with the arguments of a job; it returns plain JSON values.
     jobs
-        The jobs; several with the same name are one job.
+        The jobs. Jobs with the same name run once.
     path
-        The result file, JSON lines, see `read_records`. A job whose arguments differ from the stored ones
+        The result file in JSON lines; see `read_records`. A job whose arguments differ from the stored ones
         runs again. Each result is appended as soon as its job is finished.
     title
-        Title of the progress.
+        Title of the progress report.
     workers
-        Number of processes; -1: one per core.
+        Number of processes; -1 for one per core.
     progress
         As for `Reporter`.
+
+    Returns
+    -------
+    results
+        The results by name of the job, in the order of the jobs.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     wanted = {job.name: job for job in jobs}
@@ -88,6 +101,6 @@ def _do(work: Callable[..., Result], job: Job) -> dict[str, Any]:
 
 
 def _is_done(records: Mapping[str, dict[str, Any]], job: Job) -> bool:
-    """Return whether there is a stored result of the same arguments."""
+    """Return whether there is a stored result with the same arguments."""
     record = records.get(job.name, {})
     return "result" in record and record.get("arguments") == json.loads(json.dumps(job.arguments))

@@ -11,7 +11,16 @@ from stopwise.atomic import atomic_write
 
 
 def write_table(path: Path, table: Mapping[str, Any], *, keep: bool = False) -> None:
-    """Write a table; with `keep`, entries of an existing file that `table` lacks are kept.
+    """Write a table to a file atomically.
+
+    Parameters
+    ----------
+    path
+        The file.
+    table
+        Plain JSON values.
+    keep
+        Whether to keep the entries of an existing file that are not in `table`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Networks from images to features: by name, with weights from a file, or your own."""
+"""Backbones: networks that map images to features, built by name or user-defined."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ from stopwise.features.weights import load_weights
 from stopwise.validation import check_choice, check_integer
 
 BACKBONES = ("small", *RESNETS)
-# Of red, green and blue.
+# Per channel: red, green, blue.
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True)
 class Backbone:
-    """A network from images to features, and the size of its images.
+    """A network that maps images to features, and the size of its images.
 
     Parameters
     ----------
     net
-        A torch module from images (B, 3, size, size) in 0..1 to features (B, d).
+        A torch module that maps images (B, 3, size, size) with values in [0, 1] to features (B, d).
     name
-        A name for reports and error messages.
-    size, short_side
-        As in `Sampling`.
+        Name for reports and error messages.
+    size
+        Side length of the square images, in pixels.
+    short_side
+        Length to which the shorter side of a frame is resized before the center is cropped. If None,
+        `size` × 8 / 7.
     trained
-        False if the weights are random.
+        Whether the weights are trained; False if they are random.
 
     Examples
     --------
-    Your own network:
+    A user-defined network:
 
     >>> own = Backbone(nn.Sequential(nn.AvgPool2d(16), nn.Flatten()), "means", size=32)
     >>> own.net(torch.zeros(2, 3, 32, 32)).shape
@@ -50,7 +53,7 @@ class Backbone:
 
 
 class Standardized(nn.Module):
-    """A network whose input images are first standardized by the mean and deviation of ImageNet.
+    """A network whose input images are first standardized by the mean and standard deviation of ImageNet.
 
     Examples
     --------
@@ -68,7 +71,7 @@ class Standardized(nn.Module):
         self.register_buffer("std", torch.tensor(IMAGENET_STD).reshape(3, 1, 1), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the output of the network for images (B, 3, H, W) in 0..1."""
+        """Return the output of the network for images (B, 3, H, W) with values in [0, 1]."""
         return self.net((x - self.mean) / self.std)
 
 
@@ -80,22 +83,35 @@ def build_backbone(
     dim: int = 64,
     seed: int = 0,
 ) -> Backbone:
-    """Return a backbone by name.
+    """Build a backbone by name.
 
     Parameters
     ----------
     name
-        "small": a small network, to be trained on your own frames; or "resnet18", "resnet34", "resnet50",
-        "resnet101", "resnet152".
+        "small" for a `SmallCNN`, to be trained on your own frames; or "resnet18", "resnet34", "resnet50",
+        "resnet101" or "resnet152".
     weights
-        A local file. For a ResNet: .safetensors or a torch state_dict, with torchvision's names; for "small":
-        a file saved by `save_encoder`. None: random weights.
+        Path of a local file with weights. For a ResNet, a .safetensors file or a torch state_dict, with
+        torchvision's names; for "small", a file saved by `save_encoder`. If None, the weights are random.
     size
-        Side length of the images; None: 64 for "small", 224 for a ResNet.
+        Side length of the images, in pixels. If None, 224 for a ResNet; for "small", the size saved in
+        `weights`, or 64 without weights.
     dim
-        Number of features of "small".
+        Number of features of "small" with random weights. The other networks have a fixed number.
     seed
         Seed of random weights.
+
+    Returns
+    -------
+    backbone
+        The network, in evaluation mode, as a `Backbone`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `weights` does not exist.
+    ValueError
+        If `weights` is damaged or does not match the network.
 
     Examples
     --------

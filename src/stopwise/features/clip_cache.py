@@ -16,14 +16,14 @@ from stopwise.features.layouts import Clip
 
 
 class ClipCache:
-    """Arrays (t, …) computed from videos, stored in a folder.
+    """Cache of arrays (t, …) computed from videos, stored in a folder.
 
-    A video that was replaced, so that its size or modification time differs, counts as a new video.
+    A video whose size or modification time has changed counts as a new video.
 
     Parameters
     ----------
     folder
-        Created if it does not exist.
+        Folder of the cache; created if it does not exist.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A small network from frames to features, and its file format."""
+"""A small network that maps frames to features, and its file format."""
 
 from __future__ import annotations
 
@@ -14,27 +14,30 @@ from stopwise.validation import check_integer, check_real
 
 KIND = "stopwise-frame-encoder"
 SETTINGS = ("channels", "height", "width", "dim", "hidden")
-# Strided convolutions are added until the grid is this small; the dense layers still see its positions.
+# Strided convolutions reduce a frame to a grid of at most this size; the dense layers see all its positions.
 GRID = 4
 WIDTHS = (16, 32, 64, 64, 96, 96, 128, 128)
 
 
 class SmallCNN(nn.Module):
-    """A small convolutional network from frames (B, C, H, W) to features (B, dim).
+    """A small convolutional network that maps frames (B, C, H, W) to features (B, dim).
 
-    Convolutions of stride 2 reduce a frame to a grid of at most 4 x 4, and two dense layers follow. There is
-    no average over the grid: positions matter, and of a frame with few visible pixels it would keep little.
+    Convolutions of stride 2 reduce a frame to a grid of at most 4 x 4; two dense layers follow. The grid is
+    not averaged, because positions matter and an average would keep little of a frame with few visible
+    pixels.
 
     Parameters
     ----------
-    channels, height, width
-        The shape of a frame.
+    channels
+        Number of channels C of a frame.
+    height, width
+        Height H and width W of a frame, in pixels.
     dim
         Number of features.
     hidden
-        The value of hidden pixels, such as 1.0 for white in `datasets.NosaicSeries` (uint8 is scaled to
-        0..1); None: no pixel is hidden. Hidden pixels are set to 0, and an additional channel marks the
-        visible ones, so that values close to `hidden` are not confused with it.
+        Value of hidden pixels, such as 1.0 for white in `datasets.NosaicSeries`, whose uint8 frames are
+        scaled to [0, 1]. Hidden pixels are set to 0, and an additional channel marks the visible ones, so
+        that values close to `hidden` are not confused with it. If None, no pixel is hidden.
 
     Examples
     --------
@@ -87,7 +90,14 @@ class SmallCNN(nn.Module):
 
 
 def save_encoder(path: str | os.PathLike[str], encoder: SmallCNN) -> None:
-    """Save an encoder to a safetensors file, with its weights and its settings.
+    """Save an encoder, with its weights and settings, to a safetensors file.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    encoder
+        The encoder to save.
 
     Examples
     --------
@@ -107,7 +117,19 @@ def save_encoder(path: str | os.PathLike[str], encoder: SmallCNN) -> None:
 
 
 def load_encoder(path: str | os.PathLike[str]) -> SmallCNN:
-    """Load an encoder that `save_encoder` saved; the file cannot run code.
+    """Load an encoder from a file written by `save_encoder`.
+
+    Loading a file cannot run code.
+
+    Parameters
+    ----------
+    path
+        The file to read.
+
+    Returns
+    -------
+    encoder
+        The encoder, in evaluation mode.
 
     Raises
     ------
@@ -115,12 +137,22 @@ def load_encoder(path: str | os.PathLike[str]) -> SmallCNN:
         If the file does not exist.
     TensorFileError
         If the file is damaged or holds something else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "encoder.safetensors"
+    >>> encoder = SmallCNN(1, 28, 28, dim=16).eval()
+    >>> save_encoder(path, encoder)
+    >>> frames = torch.rand(2, 1, 28, 28)
+    >>> bool((load_encoder(path)(frames) == encoder(frames)).all())
+    True
     """
     path = Path(path)
     tensors, about = storage.read(path)
     if about.get("kind") != KIND or about.get("version") != 1:
         raise TensorFileError(
-            f"{path} holds no frame encoder of a version that this stopwise supports (its kind is "
+            f"{path} does not hold a frame encoder that this version of stopwise supports (its kind is "
             f"{about.get('kind')!r}, version {about.get('version')!r}). Save the encoder again."
         )
     try:

@@ -26,21 +26,31 @@ def encode(
     out: str | os.PathLike[str] | None = None,
     progress: bool | str = "auto",
 ) -> np.ndarray:
-    """Return the features of every frame, (n, T, d) float32, zero after the end of a series.
+    """Compute the features of every frame.
 
     Parameters
     ----------
     encoder
-        What `fit_encoder` returned, or any torch module from (B, C, H, W) to (B, d); its device is used.
-    frames, lengths
-        As for `fit_encoder`.
+        An encoder trained by `fit_encoder`, or any torch module that maps frames (B, C, H, W) to features
+        (B, d). The features are computed on its device.
+    frames
+        (n, T, H, W) or (n, T, H, W, C), uint8 (scaled to [0, 1]) or float: an array, a memory map, or an
+        object with `shape`, `dtype` and indexing by rows, such as `datasets.NosaicSeries`.
+    lengths
+        (n,) numbers of frames, for padded series. If None, all series have T frames.
     batch_size
         Number of frames per batch.
     out
-        A ``.npy`` file to write to, for features larger than memory. It is written atomically, and a memory
-        map of it is returned.
+        A ``.npy`` file to write to, for features larger than memory. It is written atomically. If None, the
+        features are kept in memory.
     progress
-        True: a bar on a terminal, lines elsewhere; False: nothing; "auto": a bar on a terminal only.
+        Whether to report progress. True shows a bar on a terminal and prints lines elsewhere; "auto" shows a
+        bar on a terminal only; False shows nothing.
+
+    Returns
+    -------
+    features
+        (n, T, d) float32, zero after the end of a series; a read-only memory map if `out` is given.
 
     Examples
     --------

@@ -39,41 +39,56 @@ def extract(
     device: str = "cpu",
     progress: bool | str = "auto",
 ) -> dict[str, Any]:
-    """Extract series of features from videos, for `datasets.read(out / "train")` and `stopwise train`.
+    """Extract series of features from videos and write them to files.
 
-    A run that was killed resumes when `extract` is called again with the same arguments, and gives the same
-    features. Videos that cannot be decoded are skipped and listed in the report.
+    The training part can be read with `datasets.read(out / "train")` and used with `stopwise train`. A killed
+    run resumes when `extract` is called again with the same arguments, and gives the same features. Videos
+    that cannot be decoded are skipped and listed in the report.
 
     Parameters
     ----------
     layout
         The videos, as returned by `find_clips`.
     backbone
-        The network from images to features, from `build_backbone` or your own; it is moved to `device`.
+        The network that maps images to features, from `build_backbone` or user-defined. It is moved to
+        `device`.
     out
-        The folder to write to: train_X.npy, train_y.npy (class names), train_lengths.npy if the lengths
-        differ, train_names.npy and train_groups.npy; the same for test; and the report features.json. The
-        series are sorted by class and name. Intermediate files are kept in the subfolder `work` until the
-        end; they take as much space as the result, or twice that of the frames with `fit`. Only one run at a
-        time may write to a folder.
-    frames, stride
-        Which frames to take, as in `Sampling`.
+        The folder to write to. The files are train_X.npy, train_y.npy (class names), train_lengths.npy if
+        the lengths differ, train_names.npy, train_groups.npy if groups are known, the same for test, and the
+        report features.json. The series are sorted by class and name. Intermediate files are kept in the
+        subfolder ``work`` until the end; they need as much disk space as the result or, with `fit`, twice as
+        much as the frames. Only one run at a time may write to a folder.
+    frames
+        Maximum number of frames per video.
+    stride
+        If None, the frames are evenly spaced over the whole video. If an integer s, every s-th frame from
+        the start is taken.
     fit
-        If not None, the backbone is first trained on single frames of the training videos, with these
-        arguments of `fit_encoder`, and saved as encoder.safetensors.
+        Arguments of `fit_encoder`, with which the backbone is first trained on single frames of the training
+        videos. It is saved as encoder.safetensors. If None, the backbone is not trained.
     batch_size
         Number of frames per batch; a batch never mixes videos.
     workers
         Number of videos decoded in parallel.
     device
-        A torch device.
+        Name of a torch device.
     progress
-        True: a bar on a terminal, lines elsewhere; False: nothing; "auto": a bar on a terminal only.
+        Whether to report progress. True shows a bar on a terminal and prints lines elsewhere; "auto" shows a
+        bar on a terminal only; False shows nothing.
 
     Returns
     -------
     report
-        The content of features.json: settings, classes, parts, skipped, damaged and missing videos, notes.
+        The content of features.json: settings, classes, parts, notes, and the skipped, damaged, missing and
+        ignored videos.
+
+    Raises
+    ------
+    ValueError
+        If `out` holds features of other videos or settings, if no training video can be read, or if the
+        backbone does not return features (B, d).
+    FileExistsError
+        If `out` is a file, or holds files that `extract` would overwrite but did not write.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Training of a frame encoder: single frames are classified by the label of their series.
 
-Random numbers depend on the seed and the epoch only; the global generator of torch is not changed.
+Random numbers depend only on the seed and the epoch; the global generator of torch is not changed.
 """
 
 from __future__ import annotations
@@ -46,42 +46,51 @@ def fit_encoder(
     Parameters
     ----------
     frames
-        (n, T, H, W) or (n, T, H, W, C), uint8 (scaled to 0..1) or float: an array, a memory map, or an
+        (n, T, H, W) or (n, T, H, W, C), uint8 (scaled to [0, 1]) or float: an array, a memory map, or an
         object with `shape`, `dtype` and indexing by rows, such as `datasets.NosaicSeries`.
     y
         (n,) labels of any type.
     lengths
-        (n,) numbers of frames, for padded series.
+        (n,) numbers of frames, for padded series. If None, all series have T frames.
     encoder
-        A torch module from (B, C, H, W) to (B, d), trained in place on its device; None: a new `SmallCNN`.
+        A torch module that maps frames (B, C, H, W) to features (B, d); it is trained in place on its device.
+        If None, a new `SmallCNN` is trained.
     head
-        A torch module from features (B, d) to logits (B, K), trained together with the encoder; None: a
-        linear layer, which is discarded.
+        A torch module that maps features (B, d) to logits (B, K); it is trained together with the encoder.
+        If None, a linear layer is used and then discarded.
     dim
         Number of features of a new `SmallCNN`.
     hidden
-        The value of hidden pixels in `frames`, such as 255 in `datasets.NosaicSeries`, for a new
-        `SmallCNN`; None: no pixel is hidden.
+        Value of hidden pixels in `frames` for a new `SmallCNN`, such as 255 in `datasets.NosaicSeries`. If
+        None, no pixel is hidden.
     epochs
         Number of epochs.
     batch_size
         Number of frames per batch.
     frames_per_series
-        Number of frames per series and epoch.
-    learning_rate, weight_decay
-        Of AdamW; the learning rate decreases to 0 over the epochs (cosine schedule).
+        Number of frames drawn from each series per epoch.
+    learning_rate
+        Initial learning rate of AdamW; it decreases to 0 over the epochs (cosine schedule).
+    weight_decay
+        Weight decay of AdamW.
     validation_data
-        (frames, y) or (frames, y, lengths): the weights of the epoch with the lowest loss on these data are
-        kept. None: those of the last epoch.
+        (frames, y) or (frames, y, lengths). The weights of the epoch with the lowest loss on these data are
+        kept. If None, the weights of the last epoch are kept.
     seed
         Seed of the weights and of the frames. The same seed gives the same encoder on the same machine.
     progress
-        True: a bar on a terminal, lines elsewhere; False: nothing; "auto": a bar on a terminal only.
+        Whether to report progress. True shows a bar on a terminal and prints lines elsewhere; "auto" shows a
+        bar on a terminal only; False shows nothing.
 
     Returns
     -------
     encoder
-        In evaluation mode.
+        The trained encoder, in evaluation mode.
+
+    Raises
+    ------
+    FloatingPointError
+        If the training loss becomes infinite or NaN.
 
     Examples
     --------
@@ -109,7 +118,8 @@ def fit_encoder(
             encoder = SmallCNN(*videos.frame_shape, dim=dim, hidden=_scale_hidden(hidden, videos))
         elif hidden is not None:
             raise ValueError(
-                "`hidden` is for a new encoder only. Set it in your own one with SmallCNN(..., hidden=...)."
+                "`hidden` can only be used if `encoder` is None. For an existing encoder, set it with "
+                "SmallCNN(..., hidden=...)."
             )
         device = device_of(encoder)
         if head is None:
@@ -263,7 +273,8 @@ def _scale_hidden(hidden: float | None, videos: Frames) -> float | None:
 def _check_validation(data: Any, videos: Frames, classes: np.ndarray) -> tuple[Frames, np.ndarray]:
     """Return the validation frames and their class indices."""
     if not isinstance(data, tuple | list) or len(data) not in (2, 3):
-        raise ValueError("`validation_data` must be (frames, y) or (frames, y, lengths).")
+        given = f"{len(data)} item(s)" if isinstance(data, tuple | list) else type(data).__name__
+        raise ValueError(f"`validation_data` must be (frames, y) or (frames, y, lengths); got {given}.")
     frames = Frames(data[0], data[2] if len(data) == 3 else None, "validation_data")
     if frames.frame_shape != videos.frame_shape:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The videos of a dataset or folder, with their class and part (training or test)."""
+"""Finding the videos of a dataset or folder, with their class and part (training or test)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Clip:
     name
         Path relative to the folder of the videos.
     label
-        Class.
+        Name of the class.
     part
         "train" or "test".
     group
-        The person or source that the video was taken from; "" if unknown.
+        The person or source that the video comes from; "" if unknown.
 
     Examples
     --------
@@ -54,14 +54,14 @@ class Clip:
 
 @dataclass
 class Layout:
-    """The videos that were found, and notes about the rest.
+    """The videos found by `find_clips`, and notes about missing and ignored files.
 
     Parameters
     ----------
     clips
-        The videos, those for training first.
+        The videos; `find_clips` lists the training videos first.
     missing
-        Names in the official lists that have no file.
+        Videos in the official lists that have no file.
     ignored
         Files that are not videos, or that are not in the official lists.
     notes
@@ -93,24 +93,42 @@ def find_clips(
     test_fraction: float = 0.25,
     seed: int = 0,
 ) -> Layout:
-    """Find the videos of a dataset and assign them to the training or test part.
+    """Find the videos of a dataset and assign each to the training or test part.
 
     Parameters
     ----------
     videos
         The folder of the videos.
     dataset
-        "folder": one subfolder per class; or train/ and test/, each with one subfolder per class.
-        "ucf101", "hmdb51": as published, with the official lists. "siw": as published, in Train/ and Test/.
+        The arrangement of the videos:
+
+        - "folder": one subfolder per class; or the subfolders train and test, each with one subfolder per
+          class.
+        - "ucf101" or "hmdb51": the dataset as published, with its official lists.
+        - "siw": the dataset as published, in the subfolders Train and Test.
     split
-        The official split: 1, 2 or 3 of UCF101 and HMDB51; protocol 1, 2.1 … 2.4, 3.1 or 3.2 of SiW.
+        The official split: 1, 2 or 3 for UCF101 and HMDB51; protocol "1", "2.1", "2.2", "2.3", "2.4", "3.1"
+        or "3.2" for SiW. It has no effect for "folder".
     splits
-        The folder of the official lists; None: searched in `videos` and in its parent folder.
+        The folder of the official lists of UCF101 or HMDB51. If None, they are searched for in `videos` and
+        in its parent folder.
     test_fraction
-        For a folder without train/ and test/: the fraction of each class to use for testing. The only video
-        of a class is used for training.
+        Fraction of the videos of each class to use for testing, for a "folder" without train and test
+        subfolders. If a class has only one video, it is used for training.
     seed
-        Seed of the random split.
+        Seed of the random split of such a folder.
+
+    Returns
+    -------
+    layout
+        The videos as a `Layout`, those for training first, then sorted by class and name.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder or the official lists do not exist.
+    ValueError
+        If there are no videos, or a list is invalid.
 
     Examples
     --------
@@ -161,7 +179,7 @@ def _folder_layout(folder: Path, test_fraction: float, seed: int) -> Layout:
             untested.append(label)
     if untested and test_fraction:
         layout.notes.append(
-            f"{len(untested)} classes have too few videos for a test part: {_first_few(untested)}. "
+            f"{len(untested)} class(es) have too few videos for a test part: {_first_few(untested)}. "
             "Add videos, or create train/ and test/ folders."
         )
     return layout
@@ -254,7 +272,7 @@ def _check_found(layout: Layout, folder: Path) -> None:
     loose = [name for name in layout.ignored if Path(name).suffix.lower() in VIDEO_SUFFIXES]
     if not layout.clips and loose and not layout.missing:
         raise ValueError(
-            f"{folder} holds {len(loose)} videos, but not in class folders, such as {Path(loose[0]).name}. "
+            f"{folder} holds {len(loose)} video(s) outside class folders, such as {Path(loose[0]).name}. "
             "Create one subfolder per class, or set `dataset`."
         )
     if not layout.clips:

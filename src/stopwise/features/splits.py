@@ -18,7 +18,7 @@ _SIW_TYPES = {"1": "live", "2": "spoof", "3": "spoof"}  # live, print, replay
 
 @dataclass(frozen=True)
 class Entry:
-    """A video of a split: its file name, class, part, and group (the person or source it was taken from)."""
+    """A video of a split: its file name, class, part, and group (the person or source it comes from)."""
 
     name: str
     label: str
@@ -32,7 +32,7 @@ def read_ucf101(folder: Path, number: int) -> list[Entry]:
     Parameters
     ----------
     folder
-        The folder with classInd.txt, trainlist01.txt … testlist03.txt.
+        The folder with classInd.txt and the lists trainlist01.txt, testlist01.txt, …, testlist03.txt.
     number
         Number of the split: 1, 2 or 3.
 
@@ -76,9 +76,9 @@ def read_hmdb51(folder: Path, number: int) -> list[Entry]:
     Parameters
     ----------
     folder
-        The folder with one file per class, <class>_test_split<number>.txt, with lines "name.avi mark".
+        The folder with one file per class, ``<class>_test_split<number>.txt``, with lines "name.avi mark".
     number
-        As in `read_ucf101`.
+        Number of the split: 1, 2 or 3.
 
     Examples
     --------

@@ -19,7 +19,18 @@ MAX_DAMAGED_FRACTION = 0.1  # a video with more damaged frames is rejected
 
 
 class VideoError(ValueError):
-    """A file that cannot be decoded as a video."""
+    """Error raised if a file cannot be decoded as a video.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "empty.mp4"
+    >>> path.touch()
+    >>> read_frames(path)
+    Traceback (most recent call last):
+    ...
+    stopwise.features.video.VideoError: the file is empty
+    """
 
 
 @dataclass(frozen=True)
@@ -29,15 +40,15 @@ class Sampling:
     Parameters
     ----------
     frames
-        T, the maximum number of frames. Of a shorter video all frames are taken.
+        Maximum number of frames T. All frames of a shorter video are taken.
     stride
-        None: the frames are evenly spaced over the whole video. An integer s: every s-th frame from the
-        start, which also works while a video is still being recorded.
+        If None, the frames are evenly spaced over the whole video. If an integer s, every s-th frame from
+        the start is taken, which also works while a video is still being recorded.
     size
         Side length of the square images, in pixels.
     short_side
-        The shorter side is resized to this many pixels before the center is cropped; None: `size` × 8 / 7,
-        as is usual for networks trained on ImageNet.
+        Length, in pixels, to which the shorter side is resized before the center is cropped. If None,
+        `size` × 8 / 7, as is usual for networks trained on ImageNet.
 
     Examples
     --------
@@ -68,9 +79,19 @@ class Sampling:
         return round(self.size * 8 / 7) if self.short_side is None else self.short_side
 
     def indices(self, total: int) -> np.ndarray:
-        """Return the indices (t,), t <= T, of the frames to take from a video of `total` frames.
+        """Return the indices of the frames to take from a video.
 
-        Without a stride they are the middles of T equal parts.
+        Without a stride, they are the middles of T equal parts.
+
+        Parameters
+        ----------
+        total
+            Number of frames of the video.
+
+        Returns
+        -------
+        indices
+            (t,) integers, with t <= T.
         """
         if self.stride is not None:
             return np.arange(0, total, self.stride)[: self.frames]
@@ -81,14 +102,19 @@ class Sampling:
 
 @dataclass
 class Footage:
-    """The frames taken of a video.
+    """The frames taken from a video, as returned by `read_frames`.
 
     Parameters
     ----------
     frames
-        (t, size, size, 3) uint8, red, green and blue.
+        (t, size, size, 3) uint8: red, green and blue.
     notes
-        Warnings about damage.
+        Warnings about damaged frames; empty if there are none.
+
+    Examples
+    --------
+    >>> Footage(np.zeros((5, 32, 32, 3), np.uint8)).notes
+    []
     """
 
     frames: np.ndarray
@@ -98,26 +124,45 @@ class Footage:
 def read_frames(path: str | os.PathLike[str], sampling: Sampling | None = None) -> Footage:
     """Decode a video and return some of its frames.
 
-    Frames that cannot be decoded are omitted, and frames that the decoder repaired are kept; the notes count
-    both. A video with more than 10 % damaged frames raises an error.
+    This function needs the extra `video`. Frames that cannot be decoded are omitted, and frames that the
+    decoder repaired are kept; the notes count both. If more than 10 % of the frames are damaged, an error is
+    raised.
 
     Parameters
     ----------
     path
         The video.
     sampling
-        Which frames to take; None: `Sampling()`.
+        Which frames to take, and at which size. If None, `Sampling()`.
+
+    Returns
+    -------
+    footage
+        An object with the attributes `frames`, (t, size, size, 3) uint8, and `notes`, a list of warnings
+        about damaged frames.
 
     Raises
     ------
+    FileNotFoundError
+        If the file does not exist.
     VideoError
         If the file is empty, damaged, of an unknown format, or without frames.
 
     Examples
     --------
-    >>> read_frames("holiday.mp4")
-    Traceback (most recent call last):
-    FileNotFoundError: holiday.mp4 does not exist.
+    Write a short video and read half of its frames:
+
+    >>> import av, tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "noise.mp4"
+    >>> with av.open(str(path), "w") as video:
+    ...     stream = video.add_stream("mpeg4", rate=10)
+    ...     stream.width = stream.height = 32
+    ...     for image in np.random.default_rng(0).integers(0, 256, (6, 32, 32, 3), dtype=np.uint8):
+    ...         video.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+    ...     video.mux(stream.encode())
+    >>> footage = read_frames(path, Sampling(frames=3, size=28))
+    >>> footage.frames.shape, footage.notes
+    ((3, 28, 28, 3), [])
     """
     path, sampling = Path(path), sampling or Sampling()
     if not path.is_file():

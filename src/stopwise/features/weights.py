@@ -1,4 +1,4 @@
-"""Loading weights from a local file: safetensors or a torch state_dict; files cannot run code."""
+"""Loading weights from a local safetensors file or torch state_dict; a file cannot run code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise ValueError(
-            f"{path} is damaged or holds other objects than tensors, which are not read because they could "
+            f"{path} is damaged or holds objects other than tensors, which are not read because they could "
             "run code. Save the network's state_dict(), or a .safetensors file."
         ) from error
     except (SafetensorError, RuntimeError, EOFError, KeyError, OSError) as error:
