@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import types
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,7 +95,10 @@ def run_console(block: Block, page: Path, folder: Path) -> None:
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    namespace = {"__name__": "__page__"}
+    # A real module, so that classes defined on the page can be pickled.
+    module = types.ModuleType("__page__")
+    monkeypatch.setitem(sys.modules, "__page__", module)
+    namespace = vars(module)
     for block in blocks(page.read_text()):
         if block.not_run is not None:
             continue
