@@ -23,10 +23,10 @@ class Accumulator(NetworkModel):
     ----------
     order
         N, the Markov order: the increment of a sample depends on this sample and on the N samples before it.
-        None means no finite order and requires an LSTM body. "auto" trains networks of several small orders
-        and one with an LSTM body for a short time, and takes the smallest order that is not clearly worse
-        than the best on the validation series. With body="window", the search tries the longest order in
-        place of the LSTM; with body="lstm", there is no search.
+        None means no finite order and implies body="lstm". "auto" trains networks of several small orders and
+        one with an LSTM body for a short time, and takes the smallest order that is not clearly worse than
+        the best on the validation series. With body="window", the search tries the longest order instead of
+        the LSTM; with body="lstm", there is no search.
     body
         Network that computes the increments. "window": a map of the last N+1 samples, the same at every
         step. "lstm": an LSTM over all samples so far, which has no finite order. "auto": "window" if `order`

@@ -28,8 +28,8 @@ class Tandemformer(NetworkModel):
         Number of hidden units of the MLP after the pooling.
     pooling
         Pooling of the tokens of a prefix. "nsp" (normalized summation pooling): their sum divided by the
-        constant N+1, which grows with the number of samples. "gap" (global average pooling): their mean.
-        "one-token": the output of a learned token. The last two do not grow with the number of samples.
+        constant N+1. "gap" (global average pooling): their mean. "one-token": the output of a learned token.
+        Only "nsp" lets the evidence grow with the number of samples.
     positions
         Positional encoding of a sample in its window: "none", "sinusoidal" or "learned". With "none", the
         order of the samples in a window has no effect, which suits samples that are independent in time.

@@ -94,8 +94,8 @@ class Integrator(nn.Module, ABC):
     def readout(self) -> nn.Linear:
         """Last layer, which polishing optimizes. The scores must be linear in its weights."""
         raise TypeError(  # nn.Module would hide an AttributeError
-            f"{type(self).__name__} has no `readout`, the nn.Linear that computes its logits. Polishing needs "
-            "it: add the property, or set polish=False."
+            f"{type(self).__name__} has no `readout`, the nn.Linear that computes its logits. Polishing "
+            "needs it: add the property, or set polish=False."
         )
 
     @property

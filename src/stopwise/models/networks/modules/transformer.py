@@ -75,8 +75,8 @@ class TandemformerModule(WindowIntegrator):
         Number of hidden units of the MLP after the pooling.
     pooling
         Pooling of the tokens of a prefix. "nsp" (normalized summation pooling): their sum divided by the
-        constant N+1, which grows with the number of samples. "gap" (global average pooling): their mean.
-        "one-token": the output of a learned token. The last two do not grow with the number of samples.
+        constant N+1. "gap" (global average pooling): their mean. "one-token": the output of a learned token.
+        Only "nsp" lets the evidence grow with the number of samples.
     layer_norm
         Apply layer normalization before attention and before the feed-forward layer. Off by default because
         it bounds the summed tokens.
