@@ -41,11 +41,15 @@ WRONG_PARAMETERS = [
     ({"dropout": 1.0}, ValueError, r"`dropout` must be in \[0, 1\); got 1"),
     ({"validation_fraction": 1.0}, ValueError, "`validation_fraction` must be in"),
     ({"missing": "drop"}, ValueError, "`missing` must be one of 'error', 'mask'"),
-    ({"device": "abacus"}, ValueError, "`device` must be a torch device of this machine"),
+    ({"device": "abacus"}, ValueError, "`device` must be a torch device that is available"),
     ({"devices": 0}, ValueError, "`devices` must be >= 1"),
     ({"random_state": -1}, ValueError, "`random_state` must be >= 0"),
     ({"body": "lstm", "order": 2}, ValueError, "`order` must be None or 'auto' with body='lstm'"),
-    ({"body": "window", "order": None}, ValueError, "`order`=None means no finite order"),
+    (
+        {"body": "window", "order": None},
+        ValueError,
+        "`order` must be an integer or 'auto' with body='window'; got None",
+    ),
     ({"body": "tree"}, ValueError, "`body` must be one of"),
     ({"model": "b2bsqrt", "alpha": -1.0}, ValueError, "`alpha` of b2bsqrt must be"),
     ({"model": "tandemformer", "pooling": "max"}, ValueError, "`pooling` must be one of"),
@@ -72,13 +76,13 @@ def test_wrong_parameters(params, error, message):
     [
         ("acumulator", ValueError, "Did you mean 'accumulator'"),
         (3, TypeError, "`model` must be one of 'accumulator', .* or a stopwise.models.Model; got 3"),
-        (modules.LSTMModule, TypeError, r"Wrap a torch module of your own as stopwise.models.Network\(MyMod"),
+        (modules.LSTMModule, TypeError, r"Wrap a custom torch module as stopwise.models.Network\(MyModule\)"),
         (
             sw.models.Accumulator(training={"max_epochs": 3}),
             TypeError,
             "`training` must be a stopwise.models",
         ),
-        (sw.models.Network(lambda c, k, n: "net"), TypeError, "`module` must make a .*Integrator; got str"),
+        (sw.models.Network(lambda c, k, n: "net"), TypeError, "`module` must return a .*Integrator; got str"),
         (sw.models.Network("net"), TypeError, "`module` must be a callable"),
     ],
 )
@@ -165,7 +169,7 @@ def test_a_model_of_ones_own_is_needed_to_load(tmp_path):
     model = sw.models.Network(modules.LSTMModule, order=1, params={"hidden": 3})
     clf = early(model, max_epochs=1).fit(X, Y)
     clf.save(tmp_path)
-    with pytest.raises(ModelFolderError, match="the model is a Network of your own: pass it unfitted"):
+    with pytest.raises(ModelFolderError, match="the saved model is of the custom class Network: pass an"):
         sw.load(tmp_path)
     with pytest.raises(ModelFolderError, match="`model` must be a Network; got Accumulator"):
         sw.load(tmp_path, model=sw.models.Accumulator())
@@ -175,7 +179,7 @@ def test_a_model_of_ones_own_is_needed_to_load(tmp_path):
 
 def test_a_model_goes_only_with_a_folder_that_needs_it(clf, tmp_path):
     clf.save(tmp_path)
-    with pytest.raises(ModelFolderError, match="`model` goes with a model of your own; this folder holds"):
+    with pytest.raises(ModelFolderError, match="`model` can only be used with a custom model; this folder"):
         sw.load(tmp_path, model=sw.models.Accumulator())
 
 

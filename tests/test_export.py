@@ -84,7 +84,7 @@ def test_a_model_without_a_step_cannot_be_exported(tmp_path):
     model = sw.models.Network(Own, order=0, llre_ratio=1.0, polish=False)
     X, y, _ = sw.datasets.gaussian(40, channels=3, length=6, seed=0)
     clf = early(model, max_epochs=1).fit(X, y)
-    with pytest.raises(TypeError, match="Network has no step of its own, so it cannot be exported"):
+    with pytest.raises(TypeError, match="Network does not implement a streaming step, so it cannot"):
         export_onnx(clf, tmp_path / "m.onnx")
 
 

@@ -20,7 +20,7 @@ def log_ratios(logits):
 
 
 def tandem_by_the_theorem(window, order, t):
-    """Return λ(t) as in the paper; `window(a, b)` are the logits of the samples a..b, counted from 1."""
+    """Return λ(t) as in the paper; `window(a, b)` returns the logits of the samples a..b, counted from 1."""
     if t <= order:
         return log_ratios(window(1, t))
     total = np.zeros((CLASSES, CLASSES))
@@ -33,19 +33,19 @@ def tandem_by_the_theorem(window, order, t):
 
 
 def oblivion_by_definition(window, order, t):
-    """Return λ(t) ≈ the log ratio of the last N+1 samples."""
+    """Return λ(t), which is the log ratio of the last N+1 samples."""
     return log_ratios(window(max(1, t - order), t))
 
 
 def random_windows(seed=0):
-    """Return random logits (series, K) of every window a..b."""
+    """Return random logits (series, K) for every window a..b."""
     rng = np.random.default_rng(seed)
     pairs = itertools.combinations_with_replacement(range(1, STEPS + 1), 2)
     return {pair: rng.normal(size=(SERIES, CLASSES), scale=3) for pair in pairs}
 
 
 def window_logits(table, order, steps=STEPS):
-    """Return the `WindowLogits` of a table of windows."""
+    """Convert a table of windows to `WindowLogits`."""
     n, classes = next(iter(table.values())).shape
     prefix = np.stack([table[1, t] for t in range(1, order + 2)], axis=1)
     ends = range(order + 2, steps + 1)
@@ -72,7 +72,7 @@ def test_formula_equals_plain_loops_over_windows(formula, definition, order):
 
 
 def autoregressive_windows(X, matrices, radius, order):
-    """Return the exact log posteriors, up to a constant, of all windows of 1..N+1 samples."""
+    """Return the exact log posteriors, up to a constant, of all windows with 1..N+1 samples."""
     n, steps, channels = X.shape
     powers = [[np.linalg.matrix_power(A, h) for h in range(order + 1)] for A in matrices]
     table = {}
@@ -101,11 +101,11 @@ def autoregressive_llr_error(order):
 
 
 @pytest.mark.parametrize("order", [1, 2, 5])
-def test_tandem_is_exact_if_its_order_is_at_least_that_of_the_data(order):
+def test_tandem_is_exact_if_order_is_at_least_that_of_data(order):
     error, _ = autoregressive_llr_error(order)
     assert error < 1e-9
 
 
 def test_tandem_of_order_0_misses_all_evidence_of_order_1():
     error, largest = autoregressive_llr_error(0)
-    assert error > 0.99 * largest > 3  # single samples carry no evidence here
+    assert error > 0.99 * largest > 3  # in this data set, single samples carry no evidence

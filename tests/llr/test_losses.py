@@ -27,7 +27,7 @@ def lllr_by_definition(scores, k):
 
 
 def mean_by_class(values, y):
-    """Return the mean over steps, then over the series of a class, then over classes, by plain loops."""
+    """Average over steps, then over the series of a class, then over classes, by plain loops."""
     means = []
     for k in sorted(set(y)):
         own = [sum(v) / len(v) for v, label in zip(values, y) if label == k]
@@ -120,7 +120,7 @@ def test_padding_changes_neither_loss_nor_gradient(loss, shape, padding, scale):
 
 
 @pytest.mark.parametrize("loss", [lsel, lllr])
-def test_weights_give_the_weighted_sum_of_the_means_of_series(loss):
+def test_weighted_loss_is_weighted_sum_of_series_means(loss):
     scores, y, lengths = scores_of(len(Y), 5, 3), torch.tensor(Y), torch.tensor(LENGTHS)
     weight = torch.linspace(0.0, 2.0, len(Y), dtype=torch.float64)
     each = [loss(scores[i : i + 1], y[i : i + 1], lengths[i : i + 1]).item() for i in range(len(Y))]

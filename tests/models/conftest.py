@@ -1,5 +1,5 @@
 import sys
 from pathlib import Path
 
-# Tests are imported by path and not as packages: `small_worlds` needs its folder on the path.
+# Tests are imported by path, not as packages, so the folder of `small_worlds` must be on the path.
 sys.path.insert(0, str(Path(__file__).parent))

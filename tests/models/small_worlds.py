@@ -1,4 +1,4 @@
-"""Small data sets, networks and models that several tests use; scripts that tests start import it too."""
+"""Small data sets, networks and models, shared by several tests and by scripts that tests start."""
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from stopwise.models.networks.training.objective import Objective
 
 CHANNELS = CLASSES = 3
 
-# One small model of each kind; tests that need all of them make them by name.
+# Class and parameters of one small model per kind, by name.
 SMALL = {
     "accumulator": (Accumulator, {"hidden": 4}),
     "b2bsqrt": (B2BsqrtTandem, {"hidden": 4}),
@@ -42,14 +42,14 @@ class Reader:
 
 
 def examples(X, y, *, classes=None, lengths=None, groups=None):
-    """Labeled series as they are, neither centered nor scaled."""
+    """Return labeled series without centering or scaling."""
     read, y = Reader(X, lengths), np.asarray(y)
     classes = int(y.max()) + 1 if classes is None else classes
     return Examples(read, y, classes, read.series.channels, read.series.lengths, groups)
 
 
 def world(n=60, seed=0, shift=1.5, steps=6, unequal=False, shares=(0.5, 0.3, 0.2)):
-    """Three classes of unequal size, whose means are `shift` apart in three channels."""
+    """Return three classes of unequal size; the mean of class k is `shift` in channel k."""
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(CLASSES), [round(n * share) for share in shares])
     X = [
@@ -61,7 +61,7 @@ def world(n=60, seed=0, shift=1.5, steps=6, unequal=False, shares=(0.5, 0.3, 0.2
 
 
 def gaussian(n, offset=1.0, classes=2, channels=3, steps=6, seed=0):
-    """Series (n, T, C) of independent Gaussian samples, labels (n,) and true scores (n, T, K)."""
+    """Return series (n, T, C) of independent Gaussian samples, labels (n,) and true scores (n, T, K)."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n) % classes)
     X = rng.normal(size=(n, steps, channels)) + offset * np.eye(classes, channels)[y][:, None]
@@ -69,7 +69,7 @@ def gaussian(n, offset=1.0, classes=2, channels=3, steps=6, seed=0):
 
 
 def autoregressive(n, order, channels=2, steps=12, weight=0.8, seed=0):
-    """Series (n, T, C) of two classes that differ in the sign of the dependence on the sample N steps ago."""
+    """Return series (n, T, C) of two classes with opposite signs of the dependence on lag `order`."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n) % 2)
     X = rng.normal(size=(n, steps, channels))
@@ -79,7 +79,7 @@ def autoregressive(n, order, channels=2, steps=12, weight=0.8, seed=0):
 
 
 def network(model="accumulator", order=1, seed=0, **params):
-    """An untrained network of 3 channels and 3 classes."""
+    """Return an untrained network with 3 channels and 3 classes."""
     torch.manual_seed(seed)
     if model == "tandemformer":
         return TandemformerModule(CHANNELS, CLASSES, order, **params)
@@ -90,26 +90,26 @@ def network(model="accumulator", order=1, seed=0, **params):
 
 
 def task(train_set=None, validation_set=None, *, loss="lsel", llre_ratio=1.0, seed=0, **training):
-    """A task with a slow and constant learning rate, on a small world without a validation set."""
+    """Return a task with a small constant learning rate and, by default, no validation set."""
     training = Training(**{"learning_rate": 1e-3, "schedule": "constant"} | training).checked()
     train_set = world() if train_set is None else train_set
     return Task(train_set, validation_set, Objective(loss, llre_ratio), training, seed)
 
 
 def small_model(name, **params):
-    """A small untrained model, trained for one epoch by `fit` and not polished, which takes longer."""
+    """Return a small untrained model. By default, `fit` trains one epoch without the slower polishing."""
     kind, sizes = SMALL[name]
     return kind(**{"order": 1, "polish": False, "training": Training(max_epochs=1)} | sizes | params)
 
 
 def same_weights(a, b):
-    """Whether two networks, or two dicts of tensors, have the same weights to the bit."""
+    """Whether two networks, or two dicts of tensors, have exactly the same weights."""
     a, b = ({**net.state_dict()} if isinstance(net, torch.nn.Module) else net for net in (a, b))
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
 class Linear(Integrator):
-    """A network of a user's own: the evidence is linear in the samples."""
+    """Custom network with evidence that is linear in the samples."""
 
     def __init__(self, channels, classes, order, gain=1.0, dropout=0.0):
         super().__init__(channels, classes, order)

@@ -1,4 +1,4 @@
-"""What every model promises, shown on a model of a user's own that is no network."""
+"""Tests of the base class of models, with a custom model that is not a network."""
 
 import json
 
@@ -16,7 +16,7 @@ from stopwise.persistence import tensors as files
 
 
 class GaussianMeans(Model):
-    """Independent Gaussian samples with one mean a class: sums of closed-form log-likelihoods."""
+    """Model of independent Gaussian samples with one mean per class: sums of closed-form log-likelihoods."""
 
     def __init__(self, shrink=0.0):
         self.shrink = shrink
@@ -32,7 +32,7 @@ class GaussianMeans(Model):
         return self
 
     def increments(self, x):
-        """Log-likelihoods (..., K) of samples x (..., C), up to a constant."""
+        """Return the log-likelihoods (..., K) of samples x (..., C), up to a constant."""
         return ((x[..., None, :] - self.means_) ** 2 / self.variance_).sum(-1) / -2
 
     def scores(self, x):
@@ -49,7 +49,7 @@ class GaussianMeans(Model):
 
 
 class SumStep(Step):
-    """Adds the log-likelihood of a sample; keeps nothing beside the scores."""
+    """Streaming step that adds the log-likelihood of a sample to the scores and stores nothing else."""
 
     def __init__(self, model):
         super().__init__(model.classes_count_, model.channels_)
@@ -77,7 +77,7 @@ def data():
     return examples(X, y, lengths=np.random.default_rng(0).integers(1, 6, 400))
 
 
-def test_a_model_of_the_users_own_learns_and_scores(data):
+def test_custom_model_learns_and_scores(data):
     model = GaussianMeans().fit(data)
     new, _, truth = gaussian(50, classes=3, steps=5, seed=1)
     scores = model.scores(new.astype(np.float32))
@@ -88,7 +88,7 @@ def test_a_model_of_the_users_own_learns_and_scores(data):
 
 
 @pytest.mark.parametrize("kind", [GaussianMeans, SteppingMeans])
-def test_it_streams_with_and_without_a_step_of_its_own(data, kind):
+def test_custom_model_streams_with_and_without_custom_step(data, kind):
     model = kind().fit(data)
     x = gaussian(3, classes=3, steps=20, seed=2)[0].astype(np.float32)
     step = model.step()
@@ -99,12 +99,12 @@ def test_it_streams_with_and_without_a_step_of_its_own(data, kind):
         np.testing.assert_allclose(state["scores"], model.scores(x)[:, t], rtol=1e-5, atol=1e-5)
 
 
-def test_without_a_step_of_its_own_it_cannot_be_exported(data):
-    with pytest.raises(TypeError, match="GaussianMeans has no step of its own, so it cannot be exported"):
+def test_custom_model_without_step_cannot_be_exported(data):
+    with pytest.raises(TypeError, match="GaussianMeans does not implement a streaming step, so it cannot"):
         GaussianMeans().fit(data).step(torch)
 
 
-def test_it_is_stored_without_code(data, tmp_path):
+def test_custom_model_is_saved_without_code(data, tmp_path):
     model = GaussianMeans(shrink=0.1).fit(data)
     assert make(model).get_params() == {"shrink": 0.1}
     assert not hasattr(make(model), "means_")
@@ -118,20 +118,21 @@ def test_it_is_stored_without_code(data, tmp_path):
     assert again.report_ == {"series": 400}
 
 
-def test_it_is_rebuilt_from_the_model_it_was(data):
+def test_rebuild_checks_class_and_tensors_of_custom_model(data):
     model = GaussianMeans().fit(data)
     about, tensors = model.describe(), model.tensors()
-    with pytest.raises(ValueError, match="the model is a GaussianMeans of your own: pass it unfitted"):
+    message = "the saved model is of the custom class GaussianMeans: pass an unfitted instance"
+    with pytest.raises(ValueError, match=message):
         rebuild(about, tensors)
-    with pytest.raises(ValueError, match="the model is a GaussianMeans of your own"):
-        rebuild(about, tensors, GaussianMeans)  # the class, not a model
+    with pytest.raises(ValueError, match=message):
+        rebuild(about, tensors, GaussianMeans)  # the class, not an instance
     with pytest.raises(ValueError, match="`model` must be a GaussianMeans; got SteppingMeans"):
         rebuild(about, tensors, SteppingMeans())
     with pytest.raises(ValueError, match=r"`means` must have shape"):
         rebuild(about, tensors | {"means": torch.zeros(2, 3)}, GaussianMeans())
 
 
-def test_a_model_without_tensors_cannot_be_saved(data):
+def test_model_without_tensors_cannot_be_saved(data):
     model = Unsaved().fit(data)
     with pytest.raises(TypeError, match="Unsaved cannot be saved: it does not implement `tensors`"):
         model.tensors()
@@ -139,7 +140,7 @@ def test_a_model_without_tensors_cannot_be_saved(data):
         rebuild(model.describe(), {}, Unsaved())
 
 
-def test_a_subclass_of_a_named_model_is_the_users_own():
+def test_subclass_of_built_in_model_is_a_custom_model():
     class Louder(Accumulator):
         def scores(self, x):
             return 2 * super().scores(x)
@@ -148,7 +149,7 @@ def test_a_subclass_of_a_named_model_is_the_users_own():
     model = Louder(order=0, hidden=4, training=training).fit(world())
     about, tensors = json.loads(json.dumps(model.describe())), model.tensors()
     assert (about["name"], about["class"]) == (None, "Louder")
-    with pytest.raises(ValueError, match="the model is a Louder of your own"):
+    with pytest.raises(ValueError, match="the saved model is of the custom class Louder"):
         rebuild(about, tensors)
     x = world().read(np.arange(5))[0]
     again = rebuild(about, tensors, Louder(order=0, hidden=4, training=training))
@@ -159,7 +160,7 @@ def test_a_subclass_of_a_named_model_is_the_users_own():
 
 
 @pytest.mark.parametrize("name", ["accumulator", "b2bsqrt", "tandemformer", "tanh"])
-def test_a_clone_has_equal_parameters_and_is_not_fitted(name):
+def test_clone_has_equal_parameters_and_is_not_fitted(name):
     model = small_model(name, dropout=0.25).fit(world())
     copy = clone(model)
     assert plain_params(copy) == plain_params(model)
@@ -167,18 +168,18 @@ def test_a_clone_has_equal_parameters_and_is_not_fitted(name):
     assert not [attribute for attribute in vars(copy) if attribute.endswith("_")]
 
 
-def test_parameters_of_training_are_there_where_it_is():
+def test_get_params_includes_options_of_given_training():
     assert "training__learning_rate" not in Accumulator().get_params(deep=True)
     given = Accumulator(training=Training(learning_rate=0.5)).get_params(deep=True)
     assert given["training__learning_rate"] == 0.5
 
 
-def test_parameters_of_training_can_be_set_where_it_is_not():
+def test_set_params_creates_training_if_none():
     model = Accumulator()
     assert model.set_params(training__max_epochs=3, hidden=4) is model
     assert model.training.max_epochs == 3
     assert repr(model) == "Accumulator(hidden=4, training=Training(max_epochs=3))"
-    assert Accumulator().training is None  # no object that models share
+    assert Accumulator().training is None  # the default is not an object shared by all models
     model.set_params(training__max_epochs=4)
     assert model.training.max_epochs == 4
     assert model.set_params(training=None).training is None

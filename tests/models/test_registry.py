@@ -1,4 +1,4 @@
-"""Models by name: their options, and rebuilding them from what describes them."""
+"""Tests of the registry of models: options, and rebuilding from descriptions."""
 
 import inspect
 import json
@@ -14,7 +14,7 @@ from stopwise.persistence import tensors as files
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_parameter_is_an_option_with_a_meaning(name):
+def test_every_parameter_is_an_option_with_description(name):
     declared = {option.name: option for option in options(name)}
     expected = set()
     for parameter in inspect.signature(MODELS[name]).parameters:
@@ -32,18 +32,18 @@ def test_every_parameter_is_an_option_with_a_meaning(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_defaults_are_those_of_the_constructor(name):
+def test_option_defaults_equal_constructor_defaults(name):
     model = MODELS[name](training=Training())
     for option in options(name):
         assert model.get_params()[option.name.replace(".", "__")] == option.default
 
 
-def test_the_name_of_a_model_is_where_it_is_found():
+def test_model_names_equal_registry_keys():
     assert {name: kind.name for name, kind in MODELS.items()} == {name: name for name in MODELS}
     assert Network.name is None
 
 
-def test_an_unknown_name_is_an_error_that_lists_those_there_are():
+def test_unknown_name_raises_error_with_list_of_models():
     message = "`model` must be one of 'accumulator', .*; got 'acumulator'. Did you mean 'accumulator'"
     for call in (options, make):
         with pytest.raises(ValueError, match=message):
@@ -51,7 +51,7 @@ def test_an_unknown_name_is_an_error_that_lists_those_there_are():
 
 
 @pytest.mark.parametrize("wrong", [3, None, Linear, Training()])
-def test_what_is_no_model_is_an_error_that_says_how_to_wrap_a_module(wrong):
+def test_non_model_raises_error_with_hint_to_wrap_module(wrong):
     with pytest.raises(TypeError, match=r"(?s)`model` must be one of .*Network\(MyModule\)"):
         make(wrong)
 
@@ -62,7 +62,7 @@ def test_make_sets_options():
     assert repr(make("b2bsqrt")) == "B2BsqrtTandem()"
 
 
-def test_make_copies_a_model_and_leaves_it_as_it_was():
+def test_make_copies_a_model_and_does_not_change_it():
     given = Network(Linear, order=0, training=Training(max_epochs=3))
     made = make(given, {"training.max_epochs": 4, "polish": False})
     assert (made.training.max_epochs, made.polish) == (4, False)
@@ -81,7 +81,7 @@ def test_make_copies_a_model_and_leaves_it_as_it_was():
         (Network(Linear), "hidden", ""),
     ],
 )
-def test_an_unknown_option_is_an_error_that_names_those_there_are(model, option, hint):
+def test_unknown_option_raises_error_with_list_of_options(model, option, hint):
     with pytest.raises(ValueError, match="has no option") as raised:
         make(model, {option: 3})
     message = str(raised.value)
@@ -94,7 +94,7 @@ def test_an_unknown_option_is_an_error_that_names_those_there_are(model, option,
         assert known in listed
 
 
-def test_the_settings_of_the_paper_are_options():
+def test_paper_settings_are_valid_options():
     assert make("b2bsqrt", PAPER_GAUSSIAN).order is None
     assert make("tandemformer", PAPER_REAL).order == 10
     assert MODELS["tanh"](**PAPER_REAL).polish is False
@@ -104,7 +104,7 @@ def test_the_settings_of_the_paper_are_options():
 
 
 def assert_rebuilt(model, tmp_path, own=None):
-    """Through a file and back, a model gives equal scores and is described alike."""
+    """Save a model, rebuild it, and check that scores and description are equal."""
     files.write(tmp_path / "model", model.tensors(), model.describe())
     tensors, about = files.read(tmp_path / "model")
     again = rebuild(about, tensors, own)
@@ -118,7 +118,7 @@ def assert_rebuilt(model, tmp_path, own=None):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("order", [0, 2, None])
-def test_a_model_is_rebuilt_from_its_description_and_tensors(name, order, tmp_path):
+def test_model_is_rebuilt_from_description_and_tensors(name, order, tmp_path):
     training = Training(max_epochs=np.int64(1), batch_size=30)
     model = small_model(name, order=order, dropout=0.1, polish=order == 0, training=training).fit(world())
     again = assert_rebuilt(model, tmp_path)
@@ -128,12 +128,12 @@ def test_a_model_is_rebuilt_from_its_description_and_tensors(name, order, tmp_pa
     assert not again.net_.training
 
 
-def test_a_model_without_training_options_is_rebuilt(tmp_path):
+def test_model_without_training_options_is_rebuilt(tmp_path):
     model = small_model("accumulator").fit(world()).set_params(training=None)
     assert assert_rebuilt(model, tmp_path).training is None
 
 
-def test_a_searched_order_is_rebuilt(tmp_path, monkeypatch):
+def test_model_with_searched_order_is_rebuilt(tmp_path, monkeypatch):
     monkeypatch.setattr("stopwise.models.networks.training.order_search.CANDIDATES", (0,))
     model = small_model("accumulator", order="auto").fit(world())
     again = assert_rebuilt(model, tmp_path)
@@ -141,23 +141,23 @@ def test_a_searched_order_is_rebuilt(tmp_path, monkeypatch):
     assert again.report_["order_search"] == model.report_["order_search"]
 
 
-def test_a_network_of_the_users_own_is_rebuilt(tmp_path):
+def test_custom_network_is_rebuilt(tmp_path):
     own = Network(Linear, order=1, params={"gain": 2.0}, training=Training(max_epochs=1))
     model = make(own).fit(world())
     again = assert_rebuilt(model, tmp_path, own)
     assert again.net_.gain == 2
     assert not hasattr(own, "net_")
-    with pytest.raises(ValueError, match=r"the model is a Network of your own.*Network\(MyModule\)"):
+    with pytest.raises(ValueError, match=r"is of the custom class Network: .*Network\(MyModule\)"):
         rebuild(model.describe(), model.tensors())
 
 
-def test_a_model_that_is_known_takes_no_model_of_the_users_own():
+def test_custom_model_for_built_in_model_raises():
     model = small_model("tanh").fit(world())
-    with pytest.raises(ValueError, match="`model` goes with a model of your own; this folder holds 'tanh'"):
+    with pytest.raises(ValueError, match=r"`model` can only be used with a custom model; .* model 'tanh'"):
         rebuild(model.describe(), model.tensors(), small_model("tanh"))
 
 
-def test_a_description_of_an_unknown_model_is_an_error():
+def test_rebuild_of_unknown_model_raises():
     model = small_model("tanh").fit(world())
     with pytest.raises(ValueError, match=r"`model` must be one of .*got 'lstm'"):
         rebuild(model.describe() | {"name": "lstm"}, model.tensors())

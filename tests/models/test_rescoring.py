@@ -1,4 +1,4 @@
-"""Streaming by scoring the samples kept so far: right at every step, however streams are mixed."""
+"""Tests of the default streaming step, which scores all samples so far again."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def close(ours, expected):
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_scores_are_those_of_whole_series_at_every_step(model, step):
+def test_step_scores_equal_scores_of_whole_series(model, step):
     x = series(4, 12)
     expected, state = model.scores(x), step.start(4)
     for t in range(12):
@@ -36,7 +36,7 @@ def test_scores_are_those_of_whole_series_at_every_step(model, step):
 
 
 @pytest.mark.parametrize("steps", [16, 17, 32, 34])
-def test_the_space_doubles_as_streams_grow(model, step, steps):
+def test_capacity_doubles_as_streams_grow(model, step, steps):
     assert FIRST_SAMPLES == 16
     x = series(2, steps)
     state = step.start(2)
@@ -49,7 +49,7 @@ def test_the_space_doubles_as_streams_grow(model, step, steps):
 
 
 def test_streams_of_different_lengths_advance_together(model, step):
-    """Stream i begins at moment 7i: in one batch some streams are beyond 16 samples and others begin."""
+    """Stream i starts at time 7i, so a batch mixes new streams with streams of more than 16 samples."""
     x = series(4, 40)
     expected, state = model.scores(x), step.start(4)
     for moment in range(40):
@@ -64,7 +64,7 @@ def test_streams_of_different_lengths_advance_together(model, step):
     assert state["time"].tolist() == [40, 33, 26, 19]
 
 
-def test_the_model_scores_streams_of_one_length_together(step, monkeypatch):
+def test_streams_of_equal_length_are_scored_in_one_batch(step, monkeypatch):
     calls = []
     scores = step._model.scores
 
@@ -79,7 +79,7 @@ def test_the_model_scores_streams_of_one_length_together(step, monkeypatch):
     assert calls == [(2, 1, 3), (1, 2, 3), (2, 4, 3)]
 
 
-def test_a_stored_state_continues(model, step):
+def test_stored_state_can_be_continued(model, step):
     x = series(1, 25)
     state = step.start(1)
     for t in range(20):
@@ -93,7 +93,7 @@ def test_a_stored_state_continues(model, step):
     close(again["scores"], model.scores(x)[:, -1])
 
 
-def test_a_step_does_not_change_the_state_it_was_given(step):
+def test_step_does_not_modify_its_input_state(step):
     before = step(step.start(2), series(2, 1)[:, 0])
     copy = {name: value.copy() for name, value in before.items()}
     step(before, series(2, 2)[:, 1])
@@ -101,7 +101,7 @@ def test_a_step_does_not_change_the_state_it_was_given(step):
         np.testing.assert_array_equal(value, copy[name])
 
 
-def test_shapes_that_no_stream_has_are_refused(step):
+def test_impossible_state_shapes_are_rejected(step):
     assert step.accepts("samples", (64, 3))
     assert not step.accepts("samples", (8, 3))
     assert not step.accepts("samples", (16, 4))
@@ -109,10 +109,10 @@ def test_shapes_that_no_stream_has_are_refused(step):
     assert not step.accepts("scores", (4,))
 
 
-def test_there_is_no_torch_form():
+def test_default_step_does_not_support_torch():
     model = small_model("b2bsqrt")
     model.net_ = torch.nn.Identity()
     model.classes_count_, model.channels_ = 2, 2
     assert isinstance(model.step(), RescoringStep)
-    with pytest.raises(TypeError, match=r"B2BsqrtTandem has no step of its own.*Implement `step`"):
+    with pytest.raises(TypeError, match=r"B2BsqrtTandem does not implement a streaming step.*Implement `"):
         model.step(torch)

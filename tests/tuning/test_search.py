@@ -182,7 +182,7 @@ def test_progress_tells_the_best(data, capsys):
         ({"fixed": {"hiden": 3}}, ValueError, "Did you mean 'hidden'"),
         ({"fixed": {"model": "tanh"}}, ValueError, "`fixed` must not hold 'model'"),
         ({"fixed": dict.fromkeys(SPACE, 1)}, ValueError, "`space` leaves nothing to search"),
-        ({"fixed": FIXED | {"training.devices": 2}}, ValueError, "`on_epoch` needs devices=1; got devices=2"),
+        ({"fixed": FIXED | {"training.devices": 2}}, ValueError, "`on_epoch` can only be used with devices="),
         ({"storage": "nonsense"}, ValueError, "`storage` must be the address of a data base"),
         ({"storage": 3}, TypeError, "`storage` must be the address of a data base"),
         ({"validation_data": ([[1.0]], [0]), "groups": [0]}, ValueError, "`groups` cut the training data"),

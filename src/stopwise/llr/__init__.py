@@ -1,7 +1,8 @@
-"""Formulas that turn the logits of windows into scores, and the losses that train them.
+"""Formulas that combine the logits of windows into scores, and the losses for training.
 
-The log-likelihood ratio of classes k and l after t samples is S_k(t) − S_l(t), where S (B, T, K) are the
-scores. Every formula is linear in the logits, so the K×K matrix of ratios is never computed.
+The scores S have shape (B, T, K): B series, T steps, K classes. The log-likelihood ratio of classes k and l
+after t samples is S_k(t) − S_l(t). Every formula is linear in the logits, so the K×K matrix of ratios is
+never computed.
 """
 
 from stopwise.llr.formula import FORMULAS, WindowLogits, oblivion, tandem

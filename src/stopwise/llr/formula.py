@@ -1,4 +1,4 @@
-"""The TANDEM and Oblivion formulas: from the logits of windows to the scores of prefixes."""
+"""TANDEM and Oblivion formulas, which combine the logits of windows into scores of prefixes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ from torch import Tensor
 
 
 class WindowLogits(NamedTuple):
-    """Logits of the windows that the formulas use, for Markov order N on series of T steps.
+    """Logits of the windows that the formulas use, for Markov order N and series of T steps.
 
     Parameters
     ----------
     prefix
-        (B, min(T, N+1), K): the first 1, 2, …, N+1 samples.
+        (B, min(T, N+1), K) logits of the first 1, 2, …, N+1 samples.
     full
-        (B, T−N−1, K): the windows of N+1 samples that end at step N+2, …, T.
+        (B, T−N−1, K) logits of the windows of N+1 samples that end at step N+2, …, T.
     short
-        (B, T−N−1, K): the same windows without their last sample. For N=0 these windows are empty and
-        their logits are the log prior, which is 0 under class-balanced training.
+        (B, T−N−1, K) logits of the same windows without their last sample. For N=0 these windows are empty
+        and their logits are the log prior, which is 0 under class-balanced training.
     multiplets
-        (B, W, min(T, N+1), K), or None if not computed: every prefix of each of the W = max(T−N, 1)
-        windows of N+1 samples.
+        (B, W, min(T, N+1), K) logits of every prefix of each of the W = max(T−N, 1) windows of N+1 samples;
+        None if not computed.
+
+    Examples
+    --------
+    Order 0 on one series of three steps with two classes: each window is a single sample.
+
+    >>> import torch
+    >>> single = torch.tensor([[[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]])
+    >>> logits = WindowLogits(prefix=single[:, :1], full=single[:, 1:], short=torch.zeros(1, 2, 2))
+    >>> logits.full.shape
+    torch.Size([1, 2, 2])
     """
 
     prefix: Tensor
@@ -32,13 +42,23 @@ class WindowLogits(NamedTuple):
 
 
 def tandem(logits: WindowLogits) -> Tensor:
-    """Return the scores (B, T, K) by the TANDEM formula.
+    """Compute the scores by the TANDEM formula.
 
-    S(t) = prefix(t) up to t = N+1, and from then on S(t) = S(t−1) + full(t) − short(t).
+    S(t) = prefix(t) for t ≤ N+1, and S(t) = S(t−1) + full(t) − short(t) for later steps.
+
+    Parameters
+    ----------
+    logits
+        Logits of the windows.
+
+    Returns
+    -------
+    scores
+        (B, T, K) scores.
 
     Examples
     --------
-    With order 0 the logits of single samples add up:
+    With order 0, the score is the sum of the logits of single samples:
 
     >>> import torch
     >>> single = torch.tensor([[[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]])  # one series, T=3, K=2
@@ -50,9 +70,19 @@ def tandem(logits: WindowLogits) -> Tensor:
 
 
 def oblivion(logits: WindowLogits) -> Tensor:
-    """Return the scores (B, T, K) by the Oblivion formula: the logits of the newest window.
+    """Compute the scores by the Oblivion formula: the logits of the newest window.
 
-    S(t) = prefix(t) up to t = N+1, and from then on S(t) = full(t): older evidence is forgotten.
+    S(t) = prefix(t) for t ≤ N+1, and S(t) = full(t) for later steps. Samples before the window are ignored.
+
+    Parameters
+    ----------
+    logits
+        Logits of the windows.
+
+    Returns
+    -------
+    scores
+        (B, T, K) scores.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The losses: LSEL, LLLR and the multiplet cross-entropy, each averaged by class.
+"""Losses averaged by class: LSEL, LLLR and the multiplet cross-entropy.
 
 Each loss is averaged over the steps of a series, then over the series of a class, then over the classes.
-The logits are therefore posteriors under a uniform prior, whatever the class counts, and their differences
-are log-likelihood ratios. Padded steps are excluded.
+Whatever the class counts, the logits are therefore those of posteriors under a uniform prior, and their
+differences are log-likelihood ratios. Padded steps are excluded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from torch import Tensor
 
 
 def lsel(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
-    """Log-sum-exponential loss, log(1 + Σ_{l≠y} exp(−λ_yl)): softmax cross-entropy on the scores.
+    """Compute the log-sum-exponential loss (LSEL), ``log(1 + Σ_{l≠y} exp(−λ_yl))``.
+
+    This is the softmax cross-entropy of the scores.
 
     Parameters
     ----------
@@ -22,15 +24,20 @@ def lsel(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tenso
     y
         (B,) class indices.
     lengths
-        (B,) lengths of the series; None means all have T steps.
+        (B,) lengths of the series; None if all have T steps.
     weight
-        (B,) weights of the series: the loss is their weighted sum. None means the mean by class of this
-        batch.
+        (B,) weights of the series. The loss is the weighted sum over the series. None weights all classes of
+        this batch equally.
+
+    Returns
+    -------
+    loss
+        Scalar tensor.
 
     Examples
     --------
     >>> import torch
-    >>> lsel(torch.zeros(1, 3, 2), torch.tensor([0]))  # equal scores cost log 2
+    >>> lsel(torch.zeros(1, 3, 2), torch.tensor([0]))  # the loss of two equal scores is log 2
     tensor(0.6931)
     """
     inside = inside_steps(scores, lengths)
@@ -39,9 +46,17 @@ def lsel(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tenso
 
 
 def lllr(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
-    """Loss for log-likelihood-ratio estimation: the mean over l≠y of σ(−λ_yl).
+    """Compute the loss for log-likelihood-ratio estimation (LLLR), the mean over l≠y of ``σ(−λ_yl)``.
 
-    Parameters are those of `lsel`.
+    Parameters
+    ----------
+    scores, y, lengths, weight
+        As for `lsel`.
+
+    Returns
+    -------
+    loss
+        Scalar tensor.
 
     Examples
     --------
@@ -52,7 +67,7 @@ def lllr(scores: Tensor, y: Tensor, lengths: Tensor | None = None, weight: Tenso
     classes, inside = scores.shape[-1], inside_steps(scores, lengths)
     scores = _zero_outside(scores, inside)
     own = scores.gather(-1, y[:, None, None].expand(-1, scores.shape[1], 1))  # (B, T, 1)
-    # The sum includes the term l = y, σ(0) = 1/2, which is subtracted.
+    # The sum includes the term for l = y, which is σ(0) = 1/2. Subtract it.
     losses = (torch.sigmoid(scores - own).sum(-1) - 0.5) / (classes - 1)  # (B, T)
     return _mean(losses, inside, y, classes, weight)
 
@@ -64,17 +79,23 @@ def multiplet_cross_entropy(
     weight: Tensor | None = None,
     stride: int = 1,
 ) -> Tensor:
-    """Cross-entropy of every prefix of every window (every *multiplet*) against the label.
+    """Compute the cross-entropy of every prefix of every window (every *multiplet*) against the label.
 
     Parameters
     ----------
     logits
-        (B, W, M, K): prefixes of 1..M samples of the windows that start at step 1..W.
+        (B, W, M, K) logits of the prefixes of 1..M samples of W windows. With stride 1, the windows start at
+        steps 1..W.
     y, lengths, weight
-        As for `lsel`. Windows that extend beyond their series are excluded; a series shorter than one
-        window contributes the prefixes it has.
+        As for `lsel`. Windows that extend beyond the end of their series are excluded. A series shorter than
+        one window contributes the prefixes it has.
     stride
         Number of steps from the start of one window to the start of the next.
+
+    Returns
+    -------
+    loss
+        Scalar tensor.
 
     Examples
     --------
@@ -88,7 +109,16 @@ def multiplet_cross_entropy(
 
 
 def class_weights(y: Tensor, classes: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return weights (B,) that sum to 1 and give every class in `y` the same total.
+    """Return weights (B,) that sum to 1 and give every class in `y` the same total weight.
+
+    Parameters
+    ----------
+    y
+        (B,) class indices.
+    classes
+        K, the number of classes.
+    dtype
+        Type of the weights.
 
     Examples
     --------
@@ -101,16 +131,43 @@ def class_weights(y: Tensor, classes: int, dtype: torch.dtype = torch.float32) -
 
 
 def inside_steps(scores: Tensor, lengths: Tensor | None) -> Tensor | None:
-    """Return the mask (B, T) of the steps inside each series; None if `lengths` is None."""
+    """Return the mask (B, T) of the steps inside each series, or None if `lengths` is None.
+
+    Parameters
+    ----------
+    scores
+        (B, T, ...) tensor, of which only the shape and the device are used.
+    lengths
+        (B,) lengths of the series, or None.
+
+    Examples
+    --------
+    >>> import torch
+    >>> inside_steps(torch.zeros(2, 3, 2), torch.tensor([3, 1])).tolist()
+    [[True, True, True], [True, False, False]]
+    """
     if lengths is None:
         return None
     return torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
 
 
 def inside_windows(logits: Tensor, lengths: Tensor | None, stride: int = 1) -> Tensor | None:
-    """Return the mask (B, W, M) of the multiplets inside each series; None if `lengths` is None.
+    """Return the mask (B, W, M) of the multiplets inside each series, or None if `lengths` is None.
 
-    `stride` is the number of steps from the start of one window to the next.
+    Parameters
+    ----------
+    logits
+        (B, W, M, ...) tensor, of which only the shape and the device are used.
+    lengths
+        (B,) lengths of the series, or None.
+    stride
+        Number of steps from the start of one window to the start of the next.
+
+    Examples
+    --------
+    >>> import torch
+    >>> inside_windows(torch.zeros(1, 3, 2, 2), torch.tensor([3])).tolist()
+    [[[True, True], [True, True], [False, False]]]
     """
     if lengths is None:
         return None
@@ -122,9 +179,9 @@ def inside_windows(logits: Tensor, lengths: Tensor | None, stride: int = 1) -> T
 
 
 def _zero_outside(logits: Tensor, inside: Tensor | None) -> Tensor:
-    """Return logits (B, ..., K) with padding, which may be infinite or NaN, set to 0.
+    """Return logits (B, ..., K) with the padding set to 0. The padding may be infinite or NaN.
 
-    Setting the losses to 0 would not be enough: the gradient would be 0 times infinity, which is NaN.
+    Setting the losses to 0 is not enough: the gradient would be 0 times infinity, which is NaN.
     """
     return logits if inside is None else torch.where(inside[..., None], logits, 0.0)
 

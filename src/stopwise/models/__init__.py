@@ -1,9 +1,11 @@
-"""Models: what turns the samples so far into scores, whose differences are log-likelihood ratios.
+"""Models, which score each class after every sample; score differences estimate log-likelihood ratios.
 
-`Accumulator` adds up increments of evidence. `B2BsqrtTandem` and `Tandemformer` are the paper's networks,
-`TanhTandem` its baselines, `Network` wraps a torch module of your own. `Training` holds the options of
-training that they share. A model of another kind subclasses `Model`. `PAPER_GAUSSIAN` and `PAPER_REAL` are
-the paper's settings.
+- `Accumulator` adds up increments of evidence.
+- `B2BsqrtTandem` and `Tandemformer` are the networks of the paper; `TanhTandem` provides its baselines.
+- `Network` wraps a custom torch module.
+- `Training` holds the training options that all networks share.
+- `Model` is the base class for custom models that are not networks.
+- `PAPER_GAUSSIAN` and `PAPER_REAL` are the settings of the paper.
 """
 
 from stopwise.models.base import Model

@@ -1,4 +1,4 @@
-"""What every model promises: it learns from examples, scores every prefix, and can be stored."""
+"""Base class of models: learn from examples, score every prefix, save and restore."""
 
 from __future__ import annotations
 
@@ -21,27 +21,53 @@ OnEpoch = Callable[[dict[str, float]], None]
 
 
 class Model(BaseEstimator, ABC):
-    """A model turns the samples so far into scores, whose differences are log-likelihood ratios.
+    """Base class of models.
 
-    A model of your own subclasses this and implements `fit` and `scores`; to be saved, also `tensors` and
-    `restore`. `EarlyClassifier(model=MyModel())` does the rest. A network of your own needs less: see
-    `stopwise.models.Network`.
+    A model scores each class after every sample of a series. Differences of scores estimate log-likelihood
+    ratios.
 
-    The constructor stores its arguments under their own names and does nothing else, as in scikit-learn, so
-    that `get_params`, `set_params`, `clone` and `GridSearchCV` work. What `fit` learns ends in `_`.
+    To write a custom model, subclass `Model` and implement `fit` and `scores`. To save it, also implement
+    `tensors` and `restore`. Then use it in ``EarlyClassifier(model=MyModel())``. For a custom torch network,
+    `stopwise.models.Network` requires less code.
+
+    As in scikit-learn, the constructor only stores its arguments under their own names, so that
+    `get_params`, `set_params`, `clone` and `GridSearchCV` work. The names of fitted attributes end in an
+    underscore. `fit` must set ``report_``, ``classes_count_`` and ``channels_``.
 
     Attributes
     ----------
     report_
-        What fitting did, as plain JSON values.
+        Summary of the fit, as JSON values.
     held_out_scores_
-        (n, T, K) scores of the training series from fits that did not see them, where the model cross-fits;
-        else None.
-    classes_count_, channels_
-        K, and the numbers the model sees of a sample.
+        (n, T, K) scores of the training series from fits that did not use them, if the model cross-fits; None
+        otherwise.
+    classes_count_
+        K, the number of classes.
+    channels_
+        C, the number of input values per sample, as the model receives them.
+
+    Examples
+    --------
+    A model of Gaussian samples with one mean per class and unit variance:
+
+    >>> import numpy as np
+    >>> import stopwise as sw
+    >>> class GaussianMeans(sw.models.Model):
+    ...     def fit(self, examples, validation=None, **options):
+    ...         x, _ = examples.read(np.arange(len(examples)))  # (n, T, C)
+    ...         self.classes_count_, self.channels_ = examples.classes, examples.channels
+    ...         self.means_ = np.stack([x[examples.y == k].mean((0, 1)) for k in range(examples.classes)])
+    ...         self.report_ = {}
+    ...         return self
+    ...     def scores(self, x):
+    ...         increments = x @ self.means_.T - (self.means_**2).sum(1) / 2  # (B, T, K)
+    ...         return increments.cumsum(1)
+    >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+    >>> sw.EarlyClassifier(GaussianMeans()).fit(X, y).scores(X).shape
+    (100, 10, 2)
     """
 
-    # What the command line and saved files call it; None for a model of the user's own.
+    # The name on the command line and in saved files; None for a custom model.
     name: ClassVar[str | None] = None
 
     report_: dict[str, Any]
@@ -60,48 +86,63 @@ class Model(BaseEstimator, ABC):
         checkpoint: Path | None = None,
         on_epoch: OnEpoch | None = None,
     ) -> Self:
-        """Learn from examples.
+        """Fit the model to labeled series.
 
         Parameters
         ----------
         examples
-            Labeled series, as the model sees them.
+            Labeled series, preprocessed as input of the model.
         validation
-            Further series to choose settings on; None: a model that needs some takes them from `examples`,
-            whole groups together.
+            Additional series for the choice of settings. If None, a model that needs validation series holds
+            out some of `examples`, without splitting groups.
         random_state
-            Seed: the same seed gives the same result on the same machine.
+            Random seed. The same seed gives the same result on the same machine.
         progress
             As for `EarlyClassifier`.
         checkpoint
-            A file from which an interrupted fit resumes.
+            File from which an interrupted fit resumes.
         on_epoch
-            Called with the record of each training epoch.
+            Callback that receives the record of each training epoch.
+
+        Returns
+        -------
+        self
+            The fitted model.
         """
 
     @abstractmethod
     def scores(self, x: np.ndarray) -> np.ndarray:
-        """Return the scores (B, T, K) of series x (B, T, C); those at step t depend on samples up to t."""
+        """Return the scores (B, T, K) of series x (B, T, C).
+
+        The scores at step t must depend only on the samples up to step t.
+        """
 
     def step(self, xp: Any = np) -> Step:
-        """Return the step that streams advance by, on numpy or torch.
+        """Return the streaming step, which updates the scores of streams by one sample.
 
-        A model without a step of its own streams by scoring all samples kept so far: right, and slow.
+        By default, the step stores all samples of a stream and scores them again after each new one. The
+        result is correct, but slow. Override `step` to provide a faster one.
+
+        Parameters
+        ----------
+        xp
+            Array library: numpy or torch. The default step supports only numpy; export needs torch.
         """
         if xp is not np:
             raise TypeError(
-                f"{type(self).__name__} has no step of its own, so it cannot be exported. Implement `step`."
+                f"{type(self).__name__} does not implement a streaming step, so it cannot be exported. "
+                "Implement `step`."
             )
         return RescoringStep(self, self.classes_count_, self.channels_)
 
     @property
     def batch_size(self) -> int:
-        """How many series `scores` is given at a time."""
+        """Number of series passed to `scores` at a time."""
         return 100
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted model as plain JSON values: its name, parameters and what `fit` learned."""
-        # A subclass of a named model is a model of the user's own, although it inherits the name.
+        """Return the name, parameters, fitted values and report of the model, as JSON values."""
+        # A subclass of a built-in model is a custom model, although it inherits the name.
         name = vars(type(self)).get("name")
         return {
             "name": name,
@@ -112,9 +153,10 @@ class Model(BaseEstimator, ABC):
         }
 
     def digest(self, text: str = "") -> str:
-        """Return the SHA-256 of what the model learned and of a text: states of streams carry it.
+        """Return the SHA-256 of the fitted tensors and of a text, which identifies stream states.
 
-        A model that cannot be saved gets one of its own each time: its states are good in this process only.
+        A model that cannot be saved returns a random value on each call, so that its stream states are valid
+        only in the current process.
         """
         try:
             return digest_tensors(self.tensors(), text)
@@ -122,22 +164,30 @@ class Model(BaseEstimator, ABC):
             return secrets.token_hex(32)
 
     def fitted(self) -> dict[str, Any]:
-        """Return what `restore` needs beside the tensors, as plain JSON values."""
+        """Return the values that `restore` needs in addition to the tensors, as JSON values."""
         return {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the numbers that `fit` learned, by name."""
+        """Return the fitted tensors by name."""
         raise TypeError(
             f"{type(self).__name__} cannot be saved: it does not implement `tensors` and `restore`."
         )
 
     def restore(self, fitted: Mapping[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Set what `fit` learned from what `fitted` and `tensors` returned."""
+        """Restore the fitted attributes.
+
+        Parameters
+        ----------
+        fitted
+            Values returned by `fitted`, with `classes` and `channels` added.
+        tensors
+            Tensors returned by `tensors`.
+        """
         raise TypeError(f"{type(self).__name__} cannot be loaded: it does not implement `restore`.")
 
 
 def plain_params(thing: BaseEstimator) -> dict[str, Any]:
-    """Return parameters as plain JSON values, those of nested objects as nested dicts.
+    """Return the parameters of an estimator as JSON values; nested estimators become nested dicts.
 
     Examples
     --------
@@ -152,5 +202,5 @@ def plain_params(thing: BaseEstimator) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a numpy number as Python's."""
+    """Convert a numpy scalar to a Python number; return other values unchanged."""
     return value.item() if isinstance(value, np.generic) else value

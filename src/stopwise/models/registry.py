@@ -1,4 +1,4 @@
-"""Models by name, and their options: what the command line, tuning and saved files read."""
+"""Registry of models and their options, for the command line, tuning and saved files."""
 
 from __future__ import annotations
 
@@ -24,16 +24,26 @@ MODELS: dict[str, type[Model]] = {
     "tandemformer": Tandemformer,
     "tanh": TanhTandem,
 }
-# Parameters that are objects with parameters of their own; None in their place stands for the default one.
+# Parameters whose values are estimators with their own parameters. None stands for the default instance.
 NESTED: dict[str, type[BaseEstimator]] = {"training": Training}
 
-# The paper's settings, for classes that come equally often: B2BsqrtTandem(**PAPER_GAUSSIAN).
+# Settings of the paper, for balanced classes. Usage: B2BsqrtTandem(**PAPER_GAUSSIAN).
 PAPER_GAUSSIAN: dict[str, Any] = {"order": None, "llre_ratio": 1.0, "polish": False}
 PAPER_REAL: dict[str, Any] = {"order": 10, "loss": "lsel", "llre_ratio": 0.5, "polish": False}
 
 
 class Option(NamedTuple):
-    """One option of a model: its name, nested ones with a dot, its default and what it does."""
+    """Option of a model.
+
+    Parameters
+    ----------
+    name
+        Name of the option. Names of nested options contain a dot, as in ``training.max_epochs``.
+    default
+        Default value.
+    meaning
+        Description.
+    """
 
     name: str
     default: Any
@@ -41,10 +51,22 @@ class Option(NamedTuple):
 
 
 def options(model: str) -> list[Option]:
-    """Return the options of a model, those of nested objects with a dot.
+    """List the options of a model.
+
+    Parameters
+    ----------
+    model
+        Name of the model, a key of `MODELS`.
+
+    Returns
+    -------
+    options
+        Name, default and description of each option. Names of nested options contain a dot, as in
+        ``training.max_epochs``.
 
     Examples
     --------
+    >>> from stopwise.models import options
     >>> [option.name for option in options("tanh")][:3]
     ['order', 'hidden', 'formula']
     >>> {option.name: option.default for option in options("tanh")}["training.max_epochs"]
@@ -54,17 +76,30 @@ def options(model: str) -> list[Option]:
 
 
 def make(model: str | Model, settings: Mapping[str, Any] | None = None) -> Model:
-    """Return a model of its own: made by name, or copied, with some options set.
+    """Create an unfitted model from a name or from another model, and set options.
 
     Parameters
     ----------
     model
-        A name in `MODELS`, or a model.
+        Name of the model, a key of `MODELS`, or a model to copy.
     settings
-        Options by name, nested ones with a dot.
+        Values of options by name. Names of nested options contain a dot, as in ``training.max_epochs``.
+
+    Returns
+    -------
+    model
+        A new model. A model passed as argument is not changed.
+
+    Raises
+    ------
+    ValueError
+        If the model has no such name or option.
+    TypeError
+        If `model` is neither a name nor a model.
 
     Examples
     --------
+    >>> from stopwise.models import make
     >>> make("accumulator", {"order": 2, "training.max_epochs": 5})
     Accumulator(order=2, training=Training(max_epochs=5))
     >>> make("tanh", {"heads": 2})
@@ -79,7 +114,7 @@ def make(model: str | Model, settings: Mapping[str, Any] | None = None) -> Model
     else:
         raise TypeError(
             f"`model` must be one of {', '.join(map(repr, MODELS))} or a stopwise.models.Model; got "
-            f"{model!r}. Wrap a torch module of your own as stopwise.models.Network(MyModule)."
+            f"{model!r}. Wrap a custom torch module as stopwise.models.Network(MyModule)."
         )
     known = [option.name for option in _options(type(made))]
     for name in settings or {}:
@@ -94,28 +129,34 @@ def make(model: str | Model, settings: Mapping[str, Any] | None = None) -> Model
 
 
 def rebuild(description: Mapping[str, Any], tensors: dict[str, Tensor], own: Any = None) -> Model:
-    """Return the fitted model that `Model.describe` described.
+    """Rebuild a fitted model from its description and tensors.
 
     Parameters
     ----------
-    description, tensors
-        What `describe` and `tensors` returned.
+    description
+        Description returned by `Model.describe`.
+    tensors
+        Tensors returned by `Model.tensors`.
     own
-        The unfitted model, where it is of the user's own: code is never read from a file.
+        Unfitted instance of a custom model. It is required because code is never read from a file. Must be
+        None for a built-in model.
     """
     name = description["name"]
     if name is None:
         if not isinstance(own, Model):
             raise ValueError(
-                f"the model is a {description['class']} of your own: pass it unfitted as `model`, for "
-                "example load(path, model=Network(MyModule))."
+                f"the saved model is of the custom class {description['class']}: pass an unfitted instance "
+                "as `model`, for example load(path, model=Network(MyModule))."
             )
         model = clone(own)
         if type(model).__name__ != description["class"]:
             raise ValueError(f"`model` must be a {description['class']}; got {type(model).__name__}.")
     else:
         if own is not None:
-            raise ValueError(f"`model` goes with a model of your own; this folder holds {name!r}.")
+            raise ValueError(
+                f"`model` can only be used with a custom model; this folder holds the built-in model "
+                f"{name!r}. Omit `model`."
+            )
         kind = MODELS[check_choice("model", name, MODELS)]
         params = dict(description["params"])
         for nested, made in NESTED.items():
@@ -139,7 +180,7 @@ def _options(kind: type[BaseEstimator]) -> list[Option]:
 
 
 def _meaning(kind: type[BaseEstimator], name: str) -> str:
-    """Return what the docstring of a class says of a parameter, in one line."""
+    """Return the description of a parameter from the docstring of a class, as one line."""
     _, _, section = (inspect.getdoc(kind) or "").partition("Parameters\n----------\n")
     for names, text in re.findall(r"^(\w[\w, ]*)\n((?:[ ]+.*\n?|\n(?=[ ]))+)", section, flags=re.M):
         if name in names.split(", "):

@@ -1,4 +1,4 @@
-"""Streaming for a model without a step of its own: keep the samples and score them again."""
+"""Default streaming step: store all samples of a stream and score them again after each new one."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from stopwise.models.step import Array, State, Step
 if TYPE_CHECKING:
     from stopwise.models.base import Model
 
-FIRST_SAMPLES = 16  # samples kept at first; the space doubles as streams grow
+FIRST_SAMPLES = 16  # initial capacity in samples; it doubles whenever a stream exceeds it
 
 
 class RescoringStep(Step):
-    """Keeps every sample of a stream and scores them all at each step.
+    """Streaming step that stores every sample of a stream and scores all of them at each step.
 
-    A stream of t samples costs as much as scoring a series of t samples, at every step, and its state grows
-    with t. numpy only: such a model cannot be exported.
+    The step after t samples costs as much as scoring a series of t samples. The size of the state grows with
+    t. This step supports only numpy, so a model that relies on it cannot be exported.
 
     Parameters
     ----------
     model
-        A fitted model.
-    classes, channels
-        K and C.
+        Fitted model.
+    classes
+        K, the number of classes.
+    channels
+        C, the number of input values per sample.
     """
 
     def __init__(self, model: Model, classes: int, channels: int) -> None:
@@ -33,17 +35,17 @@ class RescoringStep(Step):
         self._model = model
 
     def kept(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of the samples at the start."""
+        """Return the initial shape of the stored samples."""
         return {"samples": (FIRST_SAMPLES, self.channels)}
 
     def accepts(self, name: str, shape: tuple[int, ...]) -> bool:
-        """Whether a stored state may have this shape: any number of samples."""
+        """Whether an array of a stored state may have this shape; the number of samples may be larger."""
         if name != "samples":
             return super().accepts(name, shape)
         return len(shape) == 2 and shape[0] >= FIRST_SAMPLES and shape[1] == self.channels
 
     def __call__(self, state: State, x: Array) -> State:
-        """Return the state after a sample x (S, C) of each stream."""
+        """Return the state after one more sample x (S, C) of each stream."""
         time, samples = state["time"], state["samples"]
         streams, space, channels = samples.shape
         if time.max() >= space:
@@ -53,7 +55,7 @@ class RescoringStep(Step):
             samples = samples.copy()
         samples[np.arange(streams), time] = x
         scores = np.empty((streams, self.classes))
-        for length in np.unique(time) + 1:  # streams of one length are scored together
+        for length in np.unique(time) + 1:  # streams of equal length are scored in one batch
             rows = np.flatnonzero(time + 1 == length)
             scores[rows] = self._model.scores(samples[rows, :length])[:, -1]
         return {"time": time + 1, "scores": scores, "samples": samples}

@@ -5,7 +5,7 @@ from stopwise.models.networks.kernels import fused as kernels
 
 @pytest.fixture(params=["numba", "torch"])
 def form(request, monkeypatch):
-    """The fast form of a network and the plain one, in turn."""
+    """Run a test with the numba kernels and with plain torch."""
     if request.param == "numba":
         pytest.importorskip("numba")
     else:

@@ -1,4 +1,4 @@
-"""The accumulator as a model: which body goes with which order."""
+"""Tests of the accumulator model: choice of the body and the order."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def fitted(**params):
 
 
 @pytest.mark.parametrize("body", ["auto", "lstm"])
-def test_no_finite_order_means_an_lstm(body):
+def test_order_none_selects_lstm_body(body):
     model = fitted(order=None, body=body)
     assert (model.body_, model.order_) == ("lstm", None)
     assert isinstance(model.net_.body, LSTMBody)
@@ -30,14 +30,14 @@ def test_no_finite_order_means_an_lstm(body):
 
 @pytest.mark.parametrize("body", ["auto", "window"])
 @pytest.mark.parametrize("order", [0, 2, 5])
-def test_an_integer_means_a_window_however_long(body, order):
+def test_integer_order_selects_window_body(body, order):
     model = fitted(order=order, body=body)
     assert (model.body_, model.order_) == ("window", order)
     assert isinstance(model.net_.body, WindowBody)
     assert model.net_.body.window == order + 1
 
 
-def test_an_lstm_needs_no_search():
+def test_lstm_body_skips_order_search():
     model = fitted(order="auto", body="lstm")
     assert (model.body_, model.order_) == ("lstm", None)
     assert model.report_["order_search"] is None
@@ -50,14 +50,14 @@ def test_an_lstm_needs_no_search():
         ({"body": "lstm", "order": 0}, "`order` must be None or 'auto' with body='lstm'.*got order=0"),
         (
             {"body": "window", "order": None},
-            "`order`=None means no finite order, and body='window' needs",
+            "`order` must be an integer or 'auto' with body='window'; got None",
         ),
         ({"body": "cnn", "order": 1}, "`body` must be one of 'auto', 'window', 'lstm'; got 'cnn'"),
         ({"activation": "tan"}, "`activation` .*got 'tan'. Did you mean 'tanh'"),
         ({"products": 5, "order": 0}, r"`products` must be in \[0, 4\]; got 5"),
     ],
 )
-def test_what_does_not_go_together_is_an_error_before_training(params, message, monkeypatch):
+def test_incompatible_settings_raise_before_training(params, message, monkeypatch):
     monkeypatch.setattr(base, "train", None)
     monkeypatch.setattr(order_search, "train", None)
     with pytest.raises(ValueError, match=message):
@@ -66,7 +66,7 @@ def test_what_does_not_go_together_is_an_error_before_training(params, message, 
 
 @pytest.fixture
 def chosen(monkeypatch):
-    """Make the search return the last of the orders it is given, and report them."""
+    """Replace the search: return the last candidate order, and record all candidates."""
     seen = []
 
     def search(fresh, tried, task, **_):
@@ -77,19 +77,19 @@ def chosen(monkeypatch):
     return seen
 
 
-def test_the_search_tries_windows_and_an_lstm(chosen):
+def test_order_search_tries_window_and_lstm_bodies(chosen):
     model = fitted(order="auto")
     assert chosen == [0, 1, 2, 3, None]
     assert (model.body_, model.order_) == ("lstm", None)
 
 
-def test_a_search_among_windows_never_returns_an_lstm(chosen):
+def test_order_search_with_window_body_never_tries_lstm(chosen):
     model = fitted(order="auto", body="window")
     assert chosen == [0, 1, 2, 3, 5]
     assert (model.body_, model.order_) == ("window", 5)
 
 
-def test_a_real_search_among_windows_reports_finite_orders(monkeypatch):
+def test_order_search_with_window_body_reports_finite_orders(monkeypatch):
     monkeypatch.setattr(order_search, "CANDIDATES", (0, 1))
     model = fitted(order="auto", body="window")
     assert [one["order"] for one in model.report_["order_search"]] == [0, 1, 5]
@@ -103,7 +103,7 @@ def test_parameters_reach_the_network():
     assert not fitted(order=None, activation="b2bsqrt").net_.body.lstm.squash.bounded
 
 
-def test_evidence_that_adds_up_is_learned():
+def test_additive_evidence_is_learned():
     X, y, truth = gaussian(400, offset=1.5, steps=10)
     model = made(order=0, polish=True, training=Training(max_epochs=10)).fit(examples(X, y))
     scores = model.scores(X.astype(np.float32))

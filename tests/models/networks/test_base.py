@@ -1,4 +1,4 @@
-"""What the network models share: the order, the validation part, reports, resuming, and restoring."""
+"""Tests of all network models: order, validation series, reports, resuming and restoring."""
 
 import json
 
@@ -28,7 +28,7 @@ def untrained(monkeypatch):
 
 @pytest.fixture
 def tasks(monkeypatch):
-    """The tasks of the final trainings."""
+    """Record the task of each final training."""
     seen, train = [], base.train
 
     def spy(net, task, **options):
@@ -40,7 +40,7 @@ def tasks(monkeypatch):
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_a_model_learns_and_scores_every_prefix(name):
+def test_model_learns_and_scores_every_prefix(name):
     X, y, _ = gaussian(60, offset=2.0)
     model = small_model(name, polish=True, training=Training(max_epochs=8, batch_size=20))
     model.fit(examples(X, y))
@@ -52,7 +52,7 @@ def test_a_model_learns_and_scores_every_prefix(name):
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_the_report_is_json(name):
+def test_report_is_json(name):
     report = small_model(name, polish=True).fit(examples(X, Y)).report_
     assert json.loads(json.dumps(report)) == report
     assert [record["epoch"] for record in report["history"]] == [1]
@@ -61,7 +61,7 @@ def test_the_report_is_json(name):
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others(name):
+def test_same_seed_gives_same_weights_and_other_seed_does_not(name):
     polish = name == "accumulator"
     nets = [
         small_model(name, polish=polish).fit(examples(X, Y), random_state=seed).net_ for seed in (3, 3, 4)
@@ -70,7 +70,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(name):
     assert not same_weights(nets[0], nets[2])
 
 
-def test_global_random_states_neither_change_nor_matter():
+def test_global_random_state_is_neither_changed_nor_used():
     nets = []
     for state in (1, 2):
         torch.manual_seed(state)
@@ -94,14 +94,14 @@ def test_global_random_states_neither_change_nor_matter():
     ],
 )
 @pytest.mark.parametrize("name", SMALL)
-def test_a_wrong_order_is_an_error_before_training(name, order, kind, message, untrained):
+def test_invalid_order_raises_before_training(name, order, kind, message, untrained):
     with pytest.raises(kind, match=message):
         small_model(name, order=order).fit(examples(X, Y))
 
 
 @pytest.mark.parametrize("order", [0, np.int64(2), 5])
 @pytest.mark.parametrize("name", SMALL)
-def test_an_order_given_is_the_order_in_use(name, order):
+def test_given_order_is_used(name, order):
     model = small_model(name, order=order).fit(examples(X, Y))
     assert model.order_ == model.net_.order == order
     assert type(model.order_) is int
@@ -109,11 +109,11 @@ def test_an_order_given_is_the_order_in_use(name, order):
 
 
 @pytest.mark.parametrize("name", ["b2bsqrt", "tanh", "tandemformer"])
-def test_no_finite_order_is_the_longest_of_networks_of_windows(name):
+def test_order_none_selects_longest_order_of_window_networks(name):
     assert small_model(name, order=None).fit(examples(X, Y)).order_ == 5
 
 
-def test_the_longest_order_depends_on_the_longest_series():
+def test_longest_order_depends_on_longest_series():
     data = examples(X, Y, lengths=np.where(np.arange(60) == 7, 4, 2))
     assert small_model("tanh", order=None).fit(data).order_ == 3
     with pytest.raises(ValueError, match="for series of length T=4"):
@@ -140,23 +140,23 @@ def test_the_longest_order_depends_on_the_longest_series():
         (
             {"order": "auto", "training": Training(validation_fraction=0)},
             ValueError,
-            "`order`='auto' needs validation series to choose the order on; there are none",
+            "`order`='auto' needs validation series to choose the order, but there are none",
         ),
     ],
 )
-def test_a_wrong_setting_is_an_error_before_training(changes, kind, message, untrained):
+def test_invalid_setting_raises_before_training(changes, kind, message, untrained):
     with pytest.raises(kind, match=message):
         small_model("tanh", **changes).fit(examples(X, Y))
 
 
-def test_the_constructor_checks_nothing():
+def test_constructor_does_not_validate():
     TanhTandem(order="best", hidden=-1, loss=None, training=3)
 
 
 # Validation series
 
 
-def test_a_share_of_each_class_is_held_out(tasks):
+def test_validation_fraction_of_each_class_is_held_out(tasks):
     small_model("accumulator", training=Training(max_epochs=1, validation_fraction=0.2)).fit(examples(X, Y))
     assert np.bincount(tasks[0].validation_set.y).tolist() == [6, 6]
     assert np.bincount(tasks[0].train_set.y).tolist() == [24, 24]
@@ -171,14 +171,14 @@ def test_whole_groups_are_held_out(tasks):
     assert not train & held
 
 
-def test_validation_series_given_are_used_and_none_is_held_out(tasks):
+def test_given_validation_series_are_used_and_none_are_held_out(tasks):
     data, held = examples(X, Y), examples(*gaussian(20, seed=1)[:2])
     small_model("accumulator").fit(data, held)
     assert tasks[0].train_set is data
     assert tasks[0].validation_set is held
 
 
-def test_without_validation_series_the_last_weights_are_kept_and_polished(tasks):
+def test_last_weights_are_kept_without_validation_series(tasks):
     training = Training(max_epochs=2, validation_fraction=0)
     model = small_model("accumulator", polish=True, training=training).fit(examples(X, Y))
     assert tasks[0].validation_set is None
@@ -198,7 +198,7 @@ def stop_at(epoch):
 
 
 @pytest.mark.parametrize("order", [1, "auto"])
-def test_an_interrupted_fit_ends_as_one_that_was_not(order, tmp_path, monkeypatch):
+def test_resumed_fit_equals_uninterrupted_fit(order, tmp_path, monkeypatch):
     monkeypatch.setattr(order_search, "CANDIDATES", (0,))
     training = Training(max_epochs=3, batch_size=20)
 
@@ -214,7 +214,7 @@ def test_an_interrupted_fit_ends_as_one_that_was_not(order, tmp_path, monkeypatc
     assert model.report_ == expected.report_
 
 
-def test_the_checkpoint_of_other_data_is_refused(tmp_path):
+def test_checkpoint_of_other_data_raises(tmp_path):
     small_model("accumulator").fit(examples(X, Y), checkpoint=tmp_path / "run")
     with pytest.raises(ValueError, match="belongs to another run, which differs in training data"):
         small_model("accumulator").fit(examples(-X, Y), checkpoint=tmp_path / "run")
@@ -222,7 +222,7 @@ def test_the_checkpoint_of_other_data_is_refused(tmp_path):
         small_model("accumulator").fit(examples(X, Y), checkpoint=tmp_path)
 
 
-def test_a_model_scores_while_it_is_trained():
+def test_model_can_score_during_training():
     model, seen = small_model("accumulator", training=Training(max_epochs=3)), []
     x = X.astype(np.float32)
     model.fit(examples(X, Y), on_epoch=lambda record: seen.append(model.scores(x)))
@@ -240,7 +240,7 @@ def fitted():
 
 
 @pytest.mark.parametrize("change", ["shape", "missing", "unknown"])
-def test_tensors_that_do_not_fit_are_refused(fitted, change):
+def test_restore_with_wrong_tensors_raises(fitted, change):
     _, about, tensors = fitted
     tensors = {
         "shape": tensors | {"head.bias": torch.zeros(3)},
@@ -263,13 +263,13 @@ def test_tensors_that_do_not_fit_are_refused(fitted, change):
         ({"order": None}, "`tensors` must be the weights of this model"),
     ],
 )
-def test_a_description_that_does_not_fit_is_refused(fitted, changes, message):
+def test_restore_with_wrong_description_raises(fitted, changes, message):
     _, about, tensors = fitted
     with pytest.raises((TypeError, ValueError), match=message):
         small_model("accumulator").restore(about | changes, tensors)
 
 
-def test_a_refused_description_leaves_a_fitted_model_usable(fitted):
+def test_failed_restore_does_not_change_a_fitted_model(fitted):
     model, about, tensors = fitted
     x = X.astype(np.float32)
     before = model.scores(x)
@@ -279,13 +279,13 @@ def test_a_refused_description_leaves_a_fitted_model_usable(fitted):
     assert model.channels_ == 3
 
 
-def test_a_batch_has_the_size_of_training():
+def test_batch_size_is_that_of_training():
     assert Accumulator().batch_size == 100
     assert Accumulator(training=Training(batch_size=7)).batch_size == 7
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_the_step_gives_the_scores_of_whole_series(name):
+def test_step_scores_equal_scores_of_whole_series(name):
     model = small_model(name).fit(world())
     x, _ = world(seed=1, steps=9).read(np.arange(4))
     step = model.step()

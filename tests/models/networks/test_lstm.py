@@ -1,4 +1,4 @@
-"""B2BsqrtTandem and TanhTandem: their parameters reach the network."""
+"""Tests of the parameters of B2BsqrtTandem and TanhTandem."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def fitted(name, **params):
     return small_model(name, **params).fit(examples(X, Y))
 
 
-def test_the_activation_is_what_tells_them_apart():
+def test_activation_is_tanh_or_b2bsqrt():
     assert fitted("tanh").net_.lstm.squash.bounded
     assert not fitted("b2bsqrt").net_.lstm.squash.bounded
     assert fitted("b2bsqrt", alpha=0.3).net_.lstm.squash.alpha == 0.3
@@ -28,11 +28,11 @@ def test_parameters_reach_the_network(name):
 
 
 @pytest.mark.parametrize("name", ["tanh", "b2bsqrt"])
-def test_the_formula_matters_after_the_first_window(name):
+def test_formulas_differ_after_first_window(name):
     x = X.astype(np.float32)
     settings = {"order": 2, "llre_ratio": 0.0, "training": Training(max_epochs=1, validation_fraction=0)}
     tandem, oblivion = (fitted(name, formula=one, **settings).scores(x) for one in ("tandem", "oblivion"))
-    # Trained on multiplets alone, without a validation part, both have the same weights.
+    # Trained only on multiplets, without validation series, both networks have the same weights.
     np.testing.assert_allclose(tandem[:, :3], oblivion[:, :3], rtol=1e-5, atol=1e-5)
     assert not np.allclose(tandem[:, 4:], oblivion[:, 4:], atol=1e-3)
 
@@ -44,6 +44,6 @@ def test_the_formula_matters_after_the_first_window(name):
         (B2BsqrtTandem(order=1, alpha=-1.0), "`alpha` of b2bsqrt must be a finite number >= 0; got -1"),
     ],
 )
-def test_wrong_options_are_errors(model, message):
+def test_invalid_options_raise(model, message):
     with pytest.raises(ValueError, match=message):
         model.fit(examples(X, Y))

@@ -1,4 +1,4 @@
-"""A network of the user's own: it is tried before training, trained, streamed, and stored."""
+"""Tests of custom networks: checks before training, training and streaming."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ QUICK = {"order": 1, "training": Training(max_epochs=1)}
 
 
 class Changed(Linear):
-    """A linear network whose evidence `change` changes."""
+    """Linear network with a function `change` applied to its scores."""
 
     def __init__(self, channels, classes, order, change):
         super().__init__(channels, classes, order)
@@ -40,13 +40,13 @@ class OddReadout(Linear):
     readout = None
 
 
-def see_the_future(scores):
+def use_later_samples(scores):
     return scores + 0.1 * scores[:, -1:]
 
 
 @pytest.fixture
 def trained(monkeypatch):
-    """The networks that were trained."""
+    """Record the networks that are trained."""
     seen, train = [], base.train
 
     def spy(net, task, **options):
@@ -66,25 +66,25 @@ def trained(monkeypatch):
             Changed,
             {"params": {"change": lambda scores: scores[..., :1]}},
             ValueError,
-            r"Changed must give scores of shape \(series, steps, classes\), here \(2, 6, 2\); got \(2, 6, 1",
+            r"Changed must return scores of shape \(series, steps, classes\), here \(2, 6, 2\); got \(2, 6",
         ),
         (
             Changed,
             {"params": {"change": lambda scores: scores[:, -1]}},
             ValueError,
-            r"Changed must give scores of shape .*; got \(2, 2\)",
+            r"Changed must return scores of shape .*; got \(2, 2\)",
         ),
         (
             Changed,
-            {"params": {"change": see_the_future}},
+            {"params": {"change": use_later_samples}},
             ValueError,
-            "Changed must give scores at step t from samples up to t; they change with later samples",
+            "Changed must compute the scores at step t from the samples up to step t; got scores that change",
         ),
         (
             WithoutMultiplets,
             {},
             TypeError,
-            "`llre_ratio`=0.5 needs the logits of the multiplets.*WithoutMultiplets gives none: set llre",
+            "`llre_ratio`=0.5 needs the logits of the multiplets.*WithoutMultiplets returns None .*Set llre",
         ),
         (WithoutReadout, {}, TypeError, "WithoutReadout has no `readout`.*set polish=False"),
         (OddReadout, {}, TypeError, "`polish`=True needs OddReadout.readout to be an nn.Linear; got None"),
@@ -92,20 +92,20 @@ def trained(monkeypatch):
             Linear,
             {"params": {"gian": 2}},
             TypeError,
-            r"`module` must take \(channels, classes, order\) and the `params` 'gian'; .*unexpected",
+            r"`module` must accept the arguments \(channels, classes, order\) .*'gian'; .*unexpected",
         ),
         (
             lambda channels: None,
             {},
             TypeError,
-            r"`module` must take \(channels, classes, order\) and the `params` \(none given\); too many",
+            r"`module` must accept the arguments \(channels, classes, order\) .*\(none given\); too many",
         ),
-        (torch.nn.Linear, {}, TypeError, "`module` must make a stopwise.models.Integrator; got Linear"),
-        (3, {}, TypeError, r"`module` must be a callable that makes an Integrator .*; got 3"),
-        ("Linear", {}, TypeError, "`module` must be a callable that makes an Integrator .*; got 'Linear'"),
+        (torch.nn.Linear, {}, TypeError, "`module` must return a stopwise.models.Integrator; got Linear"),
+        (3, {}, TypeError, r"`module` must be a callable that takes .* returns an Integrator; got 3"),
+        ("Linear", {}, TypeError, "`module` must be a callable that takes .*; got 'Linear'"),
     ],
 )
-def test_what_does_not_fit_is_an_error_before_training(trained, module, params, kind, message, order):
+def test_invalid_module_raises_before_training(trained, module, params, kind, message, order):
     with pytest.raises(kind, match=message):
         Network(module, **QUICK | params | {"order": order}).fit(examples(X, Y))
     assert not trained
@@ -121,18 +121,19 @@ def test_what_does_not_fit_is_an_error_before_training(trained, module, params, 
         (lambda channels, classes, order: Linear(channels, classes, order), {}),
     ],
 )
-def test_what_fits_is_trained(trained, module, params):
+def test_valid_module_is_trained(trained, module, params):
     model = Network(module, **QUICK | params).fit(examples(X, Y))
     assert trained == [model.net_]
     assert (model.order_, model.net_.channels, model.net_.classes) == (1, 3, 2)
     assert model.scores(X.astype(np.float32)).shape == (40, 6, 2)
 
 
-def test_series_of_one_step_can_be_tried():
-    Network(Changed, **QUICK | {"order": 0, "params": {"change": see_the_future}}).fit(examples(X[:, :1], Y))
+def test_series_of_one_step_are_accepted():
+    params = {"change": use_later_samples}  # there are no later samples
+    Network(Changed, **QUICK | {"order": 0, "params": params}).fit(examples(X[:, :1], Y))
 
 
-def test_a_fault_inside_a_module_is_raised_as_it_is():
+def test_error_inside_module_is_not_wrapped():
     def broken(channels, classes, order):
         return len(channels)
 
@@ -146,18 +147,18 @@ def test_params_reach_the_module():
 
 
 @pytest.mark.parametrize(("order", "given"), [(2, 2), (None, 5)])
-def test_the_module_is_given_the_order(order, given):
+def test_module_receives_order(order, given):
     assert Network(Linear, **QUICK | {"order": order}).fit(examples(X, Y)).order_ == given
 
 
-def test_a_searched_order_is_one_of_those_tried(monkeypatch):
+def test_order_search_chooses_one_of_its_candidates(monkeypatch):
     monkeypatch.setattr(order_search, "CANDIDATES", (0, 1))
     model = Network(Linear, **QUICK | {"order": "auto"}).fit(examples(X, Y))
     assert model.order_ in (0, 1, 5)
     assert [one["order"] for one in model.report_["order_search"]] == [0, 1, None]
 
 
-def test_trying_the_network_changes_no_random_state_and_no_weights():
+def test_preflight_changes_neither_random_state_nor_weights():
     nets = []
     for state in (1, 2):
         torch.manual_seed(state)
@@ -167,7 +168,7 @@ def test_trying_the_network_changes_no_random_state_and_no_weights():
     assert torch.equal(nets[0].head.weight, nets[1].head.weight)
 
 
-def test_it_streams_by_scoring_what_came_so_far():
+def test_custom_network_streams_by_rescoring():
     model = Network(Linear, **QUICK).fit(examples(X, Y))
     step, x = model.step(), X[:3].astype(np.float32)
     assert isinstance(step, RescoringStep)
@@ -175,11 +176,11 @@ def test_it_streams_by_scoring_what_came_so_far():
     for t in range(6):
         state = step(state, x[:, t])
         np.testing.assert_allclose(state["scores"], model.scores(x)[:, t], rtol=1e-5, atol=1e-5)
-    with pytest.raises(TypeError, match="Network has no step of its own, so it cannot be exported"):
+    with pytest.raises(TypeError, match="Network does not implement a streaming step, so it cannot be exp"):
         model.step(torch)
 
 
-def test_parameters_are_those_of_scikit_learn():
+def test_scikit_learn_parameter_interface_works():
     model = Network(Linear, params={"gain": 2.0}).set_params(training__max_epochs=2, order=3)
     copy = clone(model)
     assert (copy.module, copy.params, copy.order, copy.training.max_epochs) == (Linear, {"gain": 2.0}, 3, 2)

@@ -1,6 +1,6 @@
-"""Saturation: the log-likelihood ratios of the tanh LSTM stop growing, those of the other models do not.
+"""Saturation: the log-likelihood ratios of the tanh LSTM stop growing; those of the other models do not.
 
-In a Gaussian world with offset 2 the true log-likelihood ratio grows to about 200 over 50 samples.
+In Gaussian data with offset 2, the true log-likelihood ratio grows to about 200 over 50 samples.
 """
 
 import numpy as np
@@ -19,13 +19,13 @@ SLOW = {"learning_rate": 3e-3, "schedule": "constant"}
 
 
 def never_beyond(scores, threshold):
-    """The share of two-class series whose log-likelihood ratio stays below a threshold."""
+    """Return the fraction of two-class series whose log-likelihood ratio stays below a threshold."""
     ratio = np.abs(scores[..., 1] - scores[..., 0])  # (n, T)
     return (ratio.max(axis=1) < threshold).mean()
 
 
 @pytest.mark.slow
-def test_saturation_is_seen_and_avoided():
+def test_only_tanh_model_saturates():
     X, y, _ = gaussian(4000, *WORLD, 0)
     new, _, truth = gaussian(2000, *WORLD, 1)
     series, fresh = SeriesSet(X), SeriesSet(new)
@@ -34,7 +34,7 @@ def test_saturation_is_seen_and_avoided():
     parts = [inputs.read(fresh, rows)[0] for rows in np.array_split(np.arange(2000), 20)]
     scores = {}
     for name, kind in MODELS.items():
-        # The settings of the paper for its models; the accumulator has its defaults.
+        # The models of the paper use its settings; the accumulator uses its defaults.
         settings, training = ({}, TRAINING) if name == "accumulator" else (PAPER_GAUSSIAN, TRAINING | SLOW)
         model = kind(**settings, training=Training(**training)).fit(data)
         scores[name] = np.concatenate([model.scores(part) for part in parts])

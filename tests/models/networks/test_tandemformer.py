@@ -1,4 +1,4 @@
-"""Tandemformer: its parameters reach the network."""
+"""Tests of the parameters of Tandemformer."""
 
 import pytest
 import torch
@@ -33,6 +33,6 @@ def test_parameters_reach_the_network():
         ({"formula": "tandm"}, "`formula` must be one of .*Did you mean 'tandem'"),
     ],
 )
-def test_wrong_options_are_errors(params, message):
+def test_invalid_options_raise(params, message):
     with pytest.raises(ValueError, match=message):
         fitted(**params)

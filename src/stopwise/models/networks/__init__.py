@@ -1,1 +1,1 @@
-"""Networks trained by gradient: one model a file, on torch `modules`, `kernels`, `steps` and `training`."""
+"""Models that are neural networks, one per file, built on `modules`, `kernels`, `steps` and `training`."""

@@ -1,4 +1,4 @@
-"""The accumulator as a model."""
+"""Accumulator model."""
 
 from __future__ import annotations
 
@@ -14,44 +14,47 @@ BODIES = ("auto", "window", "lstm")
 
 
 class Accumulator(NetworkModel):
-    """A network that emits increments of evidence, which are added up over time.
+    """Network that computes an increment of evidence per sample and adds the increments up over time.
 
-    The increments are moderate even where their sum is in the hundreds, so the log-likelihood ratios do not
-    saturate. The most precise model where evidence adds up sample by sample.
+    The increments are moderate even where their sum is in the hundreds, so the log-likelihood ratios (LLRs)
+    do not saturate. This is the most precise model where evidence adds up sample by sample.
 
     Parameters
     ----------
     order
-        N, the Markov order: the increment of a sample depends on it and on the N samples before it. "auto":
-        short trainings of small orders and of `body="lstm"`, of which the first is taken that is not clearly
-        worse on validation series. None: no finite order, which means `body="lstm"`.
+        N, the Markov order: the increment of a sample depends on this sample and on the N samples before it.
+        None means no finite order and implies body="lstm". "auto" trains networks of several small orders and
+        one with an LSTM body for a short time, and takes the smallest order that is not clearly worse than
+        the best on the validation series. With body="window", the search tries the longest order instead of
+        the LSTM; with body="lstm", there is no search.
     body
-        What the increments are computed from. "window": the last N+1 samples, the same map at every step.
-        "lstm": all samples so far, by an LSTM; takes no finite order. "auto": "window" if an order is given,
-        "lstm" with order=None, and whichever order="auto" finds better.
+        Network that computes the increments. "window": a map of the last N+1 samples, the same at every
+        step. "lstm": an LSTM over all samples so far, which has no finite order. "auto": "window" if `order`
+        is an integer, "lstm" if it is None, and the better of the two if it is "auto".
     hidden
         H, the number of features.
     skip
-        Give the last layer the sample itself beside the features: evidence that is linear in the sample
-        needs no learning then.
+        Pass the sample itself to the last layer in addition to the features. Evidence that is linear in the
+        sample then requires no learned features.
     products
-        How many of the features of body="window" are products of two linear maps, which are exact for
-        Gaussian processes; the others are rectified linear maps. None: half of them.
+        Number of features of the window body that are products of two linear maps. Products represent the
+        evidence between Gaussian processes exactly. The other features are linear maps followed by a ReLU.
+        None means half of the features.
     activation
-        "tanh" or "b2bsqrt", of the LSTM.
+        Activation of the LSTM body: "tanh" or "b2bsqrt".
     layer_norm
-        Normalize the features.
+        Apply layer normalization to the features.
     dropout
-        On the features.
+        Dropout rate of the features.
     loss
-        "lsel" or "lllr".
+        Loss of the scores: "lsel" or "lllr".
     llre_ratio
-        r in r · loss + (1−r) · multiplet cross-entropy.
+        Weight r in the training objective r · loss + (1−r) · multiplet cross-entropy.
     polish
-        After training, take the last layer to the optimum of its convex loss on the training series. It
-        corrects the scale of large LLRs, in a few dozen passes over the data.
+        After training, optimize the last layer alone on the training series. Its loss is convex for
+        loss="lsel". This corrects the scale of large LLRs and takes a few dozen passes over the data.
     training
-        Options of training; None: `Training()`.
+        Training options. None means the defaults of `Training`.
 
     Examples
     --------
@@ -95,11 +98,11 @@ class Accumulator(NetworkModel):
 
     @property
     def body_(self) -> str:
-        """The body in use: "window" or "lstm"."""
+        """Body of the fitted network: "window" or "lstm"."""
         return "lstm" if self.order_ is None else "window"
 
     def build(self, channels: int, classes: int, order: int | None, steps: int) -> AccumulatorModule:
-        """Return an untrained network."""
+        """Build an untrained network; see `NetworkModel.build`."""
         return AccumulatorModule(
             channels,
             classes,
@@ -122,8 +125,8 @@ class Accumulator(NetworkModel):
             )
         if self.body == "window" and self.order is None:
             raise ValueError(
-                "`order`=None means no finite order, and body='window' needs one: give an integer, 'auto', "
-                "or body='lstm'."
+                "`order` must be an integer or 'auto' with body='window'; got None, which means no finite "
+                "order. Set `order`, or use body='lstm'."
             )
 
     def _choose_order(

@@ -1,4 +1,4 @@
-"""What the network models share: the order, training, the polish, and storing the weights."""
+"""Base class of network models: choice of the order, training, polishing, and saving of the weights."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ from stopwise.validation import check_integer
 
 
 class NetworkModel(Model):
-    """A network trained by gradient.
+    """Base class of models that are torch networks trained by gradient descent.
 
     Attributes
     ----------
     net_
-        The trained torch module.
+        Trained torch module.
     order_
-        N, the Markov order in use; None: no finite order.
+        N, the Markov order of the trained network; None if it has no finite order.
     report_
-        `history`: losses and learning rate of each epoch. `order_search`: with order="auto", the validation
-        LSEL of each order tried, its excess over the best and the standard error of that; else None.
-        `polish`: what the polish chose and the validation loss before and after; None without.
+        Dict with three keys. `history`: losses and learning rate of each epoch. `order_search`: validation
+        LSEL of each candidate order, its excess over the best and the standard error of the excess; None
+        unless order="auto". `polish`: settings chosen by polishing, and the validation loss before and after
+        it; None if polish=False.
     """
 
     order: int | str | None
@@ -50,16 +51,19 @@ class NetworkModel(Model):
 
     @abstractmethod
     def build(self, channels: int, classes: int, order: int | None, steps: int) -> Integrator:
-        """Return an untrained network.
+        """Build an untrained network.
 
         Parameters
         ----------
-        channels, classes
-            C and K.
+        channels
+            C, the number of input values per sample.
+        classes
+            K, the number of classes.
         order
-            N; None: no finite order, or the longest that `steps` allow.
+            N, the Markov order. None means no finite order or, for networks that need a finite one, the
+            longest order that `steps` allows.
         steps
-            T of the training series.
+            T, the length of the training series.
         """
 
     def fit(
@@ -94,25 +98,25 @@ class NetworkModel(Model):
         return self.net_.score(x)
 
     def step(self, xp: Any = np) -> Step:
-        """Return the step that streams advance by."""
+        """Return the streaming step; see `Model.step`."""
         step = make_step(self.net_, xp)
         return super().step(xp) if step is None else step
 
     @property
     def batch_size(self) -> int:
-        """How many series `scores` is given at a time."""
+        """Number of series passed to `scores` at a time."""
         return self._training.batch_size
 
     def fitted(self) -> dict[str, Any]:
-        """Return what `restore` needs beside the tensors."""
+        """Return the values that `restore` needs in addition to the tensors."""
         return {"order": self.order_, "steps": self._steps}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the weights."""
+        """Return the weights of the network by name."""
         return self.net_.state_dict()
 
     def restore(self, fitted: Mapping[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Set the trained network; an error leaves the model as it was."""
+        """Restore the trained network. If this fails, the model is not changed."""
         classes = check_integer("classes", fitted["classes"], 2)
         channels = check_integer("channels", fitted["channels"], 1)
         steps = check_integer("steps", fitted["steps"], 1)
@@ -123,14 +127,14 @@ class NetworkModel(Model):
         except RuntimeError as error:
             reasons = " ".join(line.strip() for line in str(error).splitlines()[1:])
             raise ValueError(
-                f"`tensors` must be the weights of this model, {type(net).__name__}: {reasons} Save the "
+                f"`tensors` must be the weights of this model, a {type(net).__name__}: {reasons} Save the "
                 "model again."
             ) from error
         self.net_ = net.to(self._training.checked().device).eval()
         self.classes_count_, self.channels_, self.order_, self._steps = classes, channels, order, steps
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of `training` by training__name, also where it is None."""
+        """Set parameters. ``training__<name>`` sets a training option, also if `training` is None."""
         if self.training is None and any(name.startswith("training__") for name in params):
             self.training = Training()
         return super().set_params(**params)
@@ -151,23 +155,23 @@ class NetworkModel(Model):
         if check_integer("order", self.order, 0) > steps - 1:
             raise ValueError(
                 f"`order` must be in [0, T−1]; got order={self.order} for series of length T={steps}. "
-                "Use order=None for the longest, or order='auto'."
+                "Use a smaller order, order=None or order='auto'."
             )
 
     def _preflight(self, task: Task) -> None:
-        """Fail before training if a setting needs what the network lacks."""
+        """Raise an error before training if a setting does not match the network or the data."""
         if not isinstance(self.polish, bool):
             raise TypeError(f"`polish` must be True or False; got {self.polish!r}.")
         if self.order == "auto" and task.validation_set is None:
             raise ValueError(
-                "`order`='auto' needs validation series to choose the order on; there are none. Give "
-                "`validation_data`, raise `validation_fraction`, or give an order."
+                "`order`='auto' needs validation series to choose the order, but there are none. Pass "
+                "`validation_data`, increase `validation_fraction`, or set `order` to an integer."
             )
 
     def _choose_order(
         self, task: Task, progress: bool | str
     ) -> tuple[int | None, list[dict[str, Any]] | None]:
-        """Return the order, None for no finite one, and the report of a search for it."""
+        """Return the order (None: no finite order) and the report of the order search (None: no search)."""
         if self.order != "auto":
             return (None if self.order is None else int(self.order)), None
         tried = self._candidates()
@@ -176,11 +180,11 @@ class NetworkModel(Model):
         )
 
     def _candidates(self) -> list[int | None]:
-        """Return the orders that order="auto" tries."""
+        """Return the candidate orders for order="auto"."""
         return candidates(self._steps)
 
     def _fresh(self, order: int | None, seed: int) -> Integrator:
-        """Return an untrained network with weights drawn from the seed."""
+        """Return an untrained network whose initial weights depend only on the seed."""
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
             return self.build(self.channels_, self.classes_count_, order, self._steps)

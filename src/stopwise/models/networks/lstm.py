@@ -1,4 +1,4 @@
-"""B2Bsqrt-TANDEM and the tanh LSTM as models."""
+"""LSTM models: B2Bsqrt-TANDEM and the baselines with tanh."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from stopwise.models.networks.training.config import Training
 
 
 class TanhTandem(NetworkModel):
-    """An LSTM with tanh, whose log-likelihood ratios saturate: the baselines of the paper.
+    """LSTM with tanh activations, the baseline of the paper.
 
-    TANDEM-LLLR is `TanhTandem(loss="lllr")`, Oblivion-LSEL is `TanhTandem(formula="oblivion")`.
+    Its log-likelihood ratios saturate. TANDEM-LLLR is ``TanhTandem(loss="lllr")`` and Oblivion-LSEL is
+    ``TanhTandem(formula="oblivion")``.
 
     Parameters
     ----------
     order
-        N, the Markov order: the evidence of a sample depends on the N samples before it. None: the longest
-        the series allow. "auto": short trainings of small orders and of the longest, of which the first is
-        taken that is not clearly worse on validation series.
+        N, the Markov order: the evidence of a sample depends on this sample and on the N samples before it.
+        None means the longest order that the series allow. "auto" trains networks of several small orders
+        and of the longest for a short time, and takes the smallest order that is not clearly worse than the
+        best on the validation series.
     hidden
-        H, the size of the LSTM's state.
+        H, the size of the LSTM state.
     formula
-        From logits of windows to scores: "tandem" adds up, "oblivion" takes the newest window alone.
+        Formula that combines the logits of windows into scores. "tandem" accumulates the evidence of all
+        samples; "oblivion" uses the newest window only.
     layer_norm
-        Normalize the state before the last layer. It bounds the logits.
+        Apply layer normalization to the state before the last layer. This bounds the logits.
     dropout
-        On the state before the last layer.
+        Dropout rate of the state before the last layer.
     loss, llre_ratio, polish, training
         As for `Accumulator`.
 
@@ -64,7 +67,7 @@ class TanhTandem(NetworkModel):
         self.training = training
 
     def build(self, channels: int, classes: int, order: int | None, steps: int) -> LSTMModule:
-        """Return an untrained network."""
+        """Build an untrained network; see `NetworkModel.build`."""
         return LSTMModule(
             channels,
             classes,
@@ -79,20 +82,20 @@ class TanhTandem(NetworkModel):
 
 
 class B2BsqrtTandem(TanhTandem):
-    """B2Bsqrt-TANDEM: an LSTM with the unbounded activation B2Bsqrt in place of tanh.
+    """B2Bsqrt-TANDEM, an LSTM with the unbounded activation B2Bsqrt instead of tanh.
 
     Parameters
     ----------
     order, hidden, formula, layer_norm, dropout
         As for `TanhTandem`.
     alpha
-        α of B2Bsqrt, sign(x)(√(α+|x|) − √α).
+        Parameter α of the activation B2Bsqrt, sign(x)(√(α+|x|) − √α).
     loss, llre_ratio, polish, training
         As for `Accumulator`.
 
     Examples
     --------
-    The settings of the paper's Gaussian experiments:
+    The settings of the Gaussian experiments in the paper:
 
     >>> import stopwise as sw
     >>> sw.models.B2BsqrtTandem(**sw.models.PAPER_GAUSSIAN)

@@ -1,4 +1,4 @@
-"""A network of the user's own as a model."""
+"""Model that wraps a custom torch module."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.training.config import Training
 from stopwise.models.networks.training.loop import Task
 
-TRIED_STEPS = 6  # of the random series that a network is tried on before training
+TRIED_STEPS = 6  # length of the random series for the test before training
 
 
 class Network(NetworkModel):
-    """A torch module of your own, with the order, training and polish of the other networks.
+    """Model that wraps a custom torch module.
 
-    Before training the network is tried on a few random numbers: scores of the wrong shape, scores that see
-    later samples, or a setting that needs what the network lacks are errors.
+    The order search, training and polishing are those of the built-in networks. Before training, the module
+    is tested on random series. An error is raised if the scores have the wrong shape or depend on later
+    samples, or if a setting needs something that the module does not provide.
 
-    A network of your own streams by scoring all samples so far at each step, unless `step` is overridden.
-    A classifier with it is saved without code: `stopwise.load(path, model=Network(MyModule))`.
+    Streaming scores all samples so far again at each step, unless a subclass overrides `step`. A saved
+    classifier does not contain the code of the module, so pass the unfitted model when loading it:
+    ``stopwise.load(path, model=Network(MyModule))``.
 
     Parameters
     ----------
     module
-        A subclass of `Integrator`, or any callable (channels, classes, order) → `Integrator`.
+        Subclass of `Integrator`, or any callable that takes (channels, classes, order) and returns an
+        `Integrator`.
     order
-        N, the Markov order, as for `TanhTandem`; the module is given T−1 for None.
+        N, the Markov order, as for `TanhTandem`. If None, the module receives T−1, the longest order.
     params
-        Further keyword arguments of the module, such as {"dropout": 0.1}.
+        Additional keyword arguments of the module, such as ``{"dropout": 0.1}``.
     loss, llre_ratio, polish, training
-        As for `Accumulator`. The multiplet cross-entropy, llre_ratio < 1, needs a module that gives
-        multiplets; the polish needs its `readout`.
+        As for `Accumulator`. A value of `llre_ratio` below 1 needs a module that returns multiplets.
+        Polishing needs a module with a `readout`.
 
     Examples
     --------
@@ -72,24 +75,24 @@ class Network(NetworkModel):
         self.training = training
 
     def build(self, channels: int, classes: int, order: int | None, steps: int) -> Integrator:
-        """Return an untrained network."""
+        """Build an untrained network; see `NetworkModel.build`."""
         params = dict(self.params or {})
         if not callable(self.module):
             raise TypeError(
-                "`module` must be a callable that makes an Integrator from (channels, classes, order); got "
-                f"{self.module!r}."
+                "`module` must be a callable that takes (channels, classes, order) and returns an "
+                f"Integrator; got {self.module!r}."
             )
         size = steps - 1 if order is None else order
         try:
             inspect.signature(self.module).bind(channels, classes, size, **params)
         except TypeError as error:
             raise TypeError(
-                "`module` must take (channels, classes, order) and the `params` "
+                "`module` must accept the arguments (channels, classes, order) and the `params` "
                 f"{', '.join(map(repr, params)) or '(none given)'}; {error}."
             ) from error
         net = self.module(channels, classes, size, **params)
         if not isinstance(net, Integrator):
-            raise TypeError(f"`module` must make a stopwise.models.Integrator; got {type(net).__name__}.")
+            raise TypeError(f"`module` must return a stopwise.models.Integrator; got {type(net).__name__}.")
         return net
 
     def _preflight(self, task: Task) -> None:
@@ -105,17 +108,21 @@ class Network(NetworkModel):
             earlier = net(x[:, : steps - 1], False).scores if steps > 1 else scores[:, :0]
         if tuple(scores.shape) != (2, steps, self.classes_count_):
             raise ValueError(
-                f"{name} must give scores of shape (series, steps, classes), here "
+                f"{name} must return scores of shape (series, steps, classes), here "
                 f"{(2, steps, self.classes_count_)}; got {tuple(scores.shape)}."
             )
         if not torch.allclose(scores[:, : steps - 1], earlier, rtol=1e-3, atol=1e-4):
             raise ValueError(
-                f"{name} must give scores at step t from samples up to t; they change with later samples."
+                f"{name} must compute the scores at step t from the samples up to step t; got scores that "
+                "change with later samples."
             )
         if task.objective.needs_multiplets and multiplets is None:
             raise TypeError(
-                f"`llre_ratio`={task.objective.llre_ratio:g} needs the logits of the multiplets, and {name} "
-                "gives none: set llre_ratio=1.0."
+                f"`llre_ratio`={task.objective.llre_ratio:g} needs the logits of the multiplets, but {name} "
+                "returns None for them. Set llre_ratio=1.0."
             )
         if self.polish and not isinstance(net.readout, torch.nn.Linear):
-            raise TypeError(f"`polish`=True needs {name}.readout to be an nn.Linear; got {net.readout!r}.")
+            raise TypeError(
+                f"`polish`=True needs {name}.readout to be an nn.Linear; got {net.readout!r}. Return the "
+                "last layer, or set polish=False."
+            )

@@ -1,4 +1,4 @@
-"""TANDEMformer as a model."""
+"""TANDEMformer model."""
 
 from __future__ import annotations
 
@@ -10,26 +10,37 @@ from stopwise.models.networks.training.config import Training
 
 
 class Tandemformer(NetworkModel):
-    """TANDEMformer: a transformer whose pooling lets evidence accumulate.
+    """TANDEMformer, a transformer whose pooling allows evidence to accumulate.
 
     Parameters
     ----------
     order
         N, the Markov order, as for `TanhTandem`.
-    blocks, heads, head_size, feed_forward, mlp
-        Sizes; every block has weights of its own.
+    blocks
+        Number of transformer blocks. The blocks do not share weights.
+    heads
+        Number of attention heads per block.
+    head_size
+        Size of each attention head.
+    feed_forward
+        Number of hidden units of the feed-forward layer in each block.
+    mlp
+        Number of hidden units of the MLP after the pooling.
     pooling
-        "nsp": the sum of the tokens over the constant N+1, so that evidence grows with the samples. "gap":
-        their mean. "one-token": the output of a learned token. The last two do not grow.
+        Pooling of the tokens of a prefix. "nsp" (normalized summation pooling): their sum divided by the
+        constant N+1. "gap" (global average pooling): their mean. "one-token": the output of a learned token.
+        Only "nsp" lets the evidence grow with the number of samples.
     positions
-        "none", "sinusoidal" or "learned": the place of a sample in its window. With "none" the window is a
-        set: right for samples that are independent in time, and blind to their order.
+        Positional encoding of a sample in its window: "none", "sinusoidal" or "learned". With "none", the
+        order of the samples in a window has no effect, which suits samples that are independent in time.
     formula
-        "tandem" or "oblivion", as for `TanhTandem`.
+        Formula that combines the logits of windows into scores: "tandem" or "oblivion", as for
+        `TanhTandem`.
     layer_norm
-        Normalize before attention and feed-forward. It bounds what is summed.
+        Apply layer normalization before attention and before the feed-forward layer. This bounds the summed
+        tokens.
     dropout
-        In the blocks and the MLP.
+        Dropout rate in the blocks and in the MLP.
     loss, llre_ratio, polish, training
         As for `Accumulator`.
 
@@ -77,7 +88,7 @@ class Tandemformer(NetworkModel):
         self.training = training
 
     def build(self, channels: int, classes: int, order: int | None, steps: int) -> TandemformerModule:
-        """Return an untrained network."""
+        """Build an untrained network; see `NetworkModel.build`."""
         return TandemformerModule(
             channels,
             classes,

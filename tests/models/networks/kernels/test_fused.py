@@ -1,4 +1,4 @@
-"""Which tensors the kernels serve, and how rows are shared by threads."""
+"""Tests of the selection of kernels and the distribution of rows over threads."""
 
 import pytest
 import torch
@@ -7,13 +7,13 @@ from stopwise.models.networks.kernels import fused
 
 
 @pytest.mark.parametrize("name", ["fused_lstm", "fused_prefix"])
-def test_other_types_take_the_torch_form(name):
+def test_unsupported_types_use_torch(name):
     assert fused.kernels_for(name, torch.zeros(1, dtype=torch.bfloat16)) is None
     assert fused.kernels_for(name, torch.zeros(1), torch.zeros(1, dtype=torch.float64)) is None
 
 
 @pytest.mark.parametrize("name", ["fused_lstm", "fused_prefix"])
-def test_without_numba_the_torch_form_serves(name, monkeypatch):
+def test_torch_is_used_without_numba(name, monkeypatch):
     monkeypatch.setattr(fused, "numba_is_there", lambda: False)
     assert fused.kernels_for(name, torch.zeros(1)) is None
 
@@ -31,7 +31,7 @@ def test_every_row_is_visited_once(threads, rows):
     assert sorted(seen) == list(range(rows))
 
 
-def test_what_a_part_raises_is_raised(threads):
+def test_error_in_a_part_is_raised(threads):
     def kernel(start, stop):
         raise ValueError(f"row {start}")
 
@@ -39,7 +39,7 @@ def test_what_a_part_raises_is_raised(threads):
         fused.in_threads(kernel, 8, 1 << 20)
 
 
-def test_small_work_stays_in_one_part(monkeypatch):
+def test_small_tasks_run_in_one_part(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     parts = []
     fused.in_threads(lambda start, stop: parts.append((start, stop)), 8, 1)

@@ -1,4 +1,4 @@
-"""Sums over the tokens of every prefix, in both forms, against attention written out."""
+"""Compare the sums over the tokens of every prefix, with and without numba, with plain attention."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def inputs(rows, heads, samples, size, units, sharpness=1.0, dtype=torch.float64
 
 
 def plain(q, k, v, units, expand, lengths):
-    """Softmax written out, one prefix at a time."""
+    """Compute the sums with a plain softmax, one prefix at a time."""
     heads, fired = [], []
     for i in lengths:
         weights = (q[:, :, :i] @ k[:, :, :i].transpose(2, 3) / q.shape[3] ** 0.5).softmax(-1)
@@ -75,15 +75,15 @@ def test_some_prefixes(form, lengths):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_logits_of_hundreds_underflow_no_prefix(form, dtype):
-    """Scores that climb to ±500: exp(score − largest) is 0 for all the samples of a short prefix."""
+def test_large_scores_do_not_underflow(form, dtype):
+    """The scores increase to ±500, so exp(score − maximum) is 0 for all samples of a short prefix."""
     tensors = inputs(2, 2, 12, 4, 3, dtype=dtype)
     with torch.no_grad():
         tensors[0][:] = 20.0
         tensors[1][:] = torch.linspace(-12.5, 12.5, 12, dtype=dtype)[:, None]
     expected = [tensor.detach().double().requires_grad_() for tensor in tensors]
     lengths = range(1, 13)
-    floor = 100.0  # gradients of queries all but vanish here: their rounding is that of terms this large
+    floor = 100.0  # gradients of queries are almost 0 here, with the rounding error of terms of this size
     scores = tensors[0] @ tensors[1].transpose(2, 3) / 2
     assert scores.max() - scores.min() >= 999
     found = with_gradients(pool_prefixes(*tensors, lengths), tensors)
@@ -109,7 +109,7 @@ def test_inputs_need_not_be_contiguous(form):
     assert_close(found, with_gradients(plain(*tensors, lengths), tensors), 1e-10)
 
 
-def test_threads_change_no_bit(monkeypatch):
+def test_threads_do_not_change_results(monkeypatch):
     pytest.importorskip("numba")
     tensors = inputs(7, 2, 6, 3, 5)
     lengths = range(1, 7)
@@ -120,14 +120,14 @@ def test_threads_change_no_bit(monkeypatch):
     assert all(torch.equal(one, other) for one, other in zip(spread, together, strict=True))
 
 
-def test_the_same_bits_every_time(form):
+def test_results_are_deterministic(form):
     tensors = inputs(60, 2, 20, 8, 16, dtype=torch.float32)
     lengths = range(1, 21)
     first, second = (with_gradients(pool_prefixes(*tensors, lengths), tensors) for _ in range(2))
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
 
 
-def test_nan_in_nan_out(form):
+def test_nan_input_gives_nan_output(form):
     tensors = [tensor.detach() for tensor in inputs(2, 1, 4, 2, 3, dtype=torch.float32)]
     tensors[1][0, 0, 2] = torch.nan
     heads, fired = pool_prefixes(*tensors, range(1, 5))
@@ -138,7 +138,7 @@ def test_nan_in_nan_out(form):
 
 
 @pytest.mark.parametrize("samples", [1, 3, 7])
-def test_windows_are_unfolded(samples):
+def test_windows_equal_unfold(samples):
     x = torch.randn(2, 7, 3, dtype=torch.float64, requires_grad=True)
     found, expected = Windows.apply(x, samples), x.unfold(1, samples, 1).transpose(2, 3)
     assert torch.equal(found, expected)

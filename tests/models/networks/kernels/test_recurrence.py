@@ -1,4 +1,4 @@
-"""The window LSTM's hand-written recurrence, in both forms, against an unrolled cell."""
+"""Compare the hand-written recurrence of the window LSTM, with and without numba, with an unrolled cell."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def inputs(steps, batch, hidden, dtype=torch.float64):
 
 
 def unrolled(projected, recurrent, samples, squash):
-    """One window after the other, one step after the other, plain autograd."""
+    """Compute the states with plain autograd, one window and one step at a time."""
     act = torch.tanh if squash.bounded else lambda x: b2bsqrt(x, squash.alpha)
     steps, batch, width = projected.shape
     windows = []
@@ -35,7 +35,7 @@ def unrolled(projected, recurrent, samples, squash):
 
 
 def values_and_gradients(states, *parameters):
-    generator = torch.Generator().manual_seed(1)  # every state asks for something else
+    generator = torch.Generator().manual_seed(1)  # a different output gradient for each state
     weight = torch.randn(states.shape, dtype=torch.float64, generator=generator).to(states)
     return states, *torch.autograd.grad(states, parameters, weight)
 
@@ -59,7 +59,7 @@ def assert_close(found, expected, tolerance):
         (50, 31, 16, 11),
     ],
 )
-def test_states_and_gradients_are_those_of_the_unrolled_cell(form, squash, steps, batch, hidden, samples):
+def test_states_and_gradients_equal_unrolled_cell(form, squash, steps, batch, hidden, samples):
     pair = inputs(steps, batch, hidden)
     found = values_and_gradients(WindowStates.apply(*pair, samples, squash), *pair)
     expected = values_and_gradients(unrolled(*pair, samples, squash), *pair)
@@ -67,7 +67,7 @@ def test_states_and_gradients_are_those_of_the_unrolled_cell(form, squash, steps
 
 
 @pytest.mark.parametrize("squash", SQUASHES)
-def test_float32_is_as_good_as_its_rounding(form, squash):
+def test_float32_is_close_to_float64(form, squash):
     double = inputs(50, 20, 16)
     single = [tensor.detach().float().requires_grad_() for tensor in double]
     found = values_and_gradients(WindowStates.apply(*single, 11, squash), *single)
@@ -94,14 +94,14 @@ def test_inputs_need_not_be_contiguous(form):
     assert_close(found, expected, 1e-12)
 
 
-def test_an_expanded_gradient_is_taken_as_it_is(form):
+def test_expanded_gradient_is_accepted(form):
     pair = inputs(6, 2, 3)
     found = torch.autograd.grad(WindowStates.apply(*pair, 3, SQUASHES[0]).sum(), pair)
     expected = torch.autograd.grad(unrolled(*pair, 3, SQUASHES[0]).sum(), pair)
     assert_close(found, expected, 1e-10)
 
 
-def test_a_second_backward_pass_gives_the_same(form):
+def test_second_backward_pass_gives_equal_gradients(form):
     pair = inputs(7, 3, 4)
     total = WindowStates.apply(*pair, 4, SQUASHES[1]).square().sum()
     first = torch.autograd.grad(total, pair, retain_graph=True)
@@ -109,7 +109,7 @@ def test_a_second_backward_pass_gives_the_same(form):
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
 
 
-def test_the_same_bits_every_time(form):
+def test_results_are_deterministic(form):
     pair = [tensor.detach().float().requires_grad_() for tensor in inputs(30, 64, 32)]
 
     def run():
@@ -119,7 +119,7 @@ def test_the_same_bits_every_time(form):
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
 
 
-def test_threads_change_no_bit(monkeypatch):
+def test_threads_do_not_change_results(monkeypatch):
     pytest.importorskip("numba")
     pair = inputs(9, 5, 4)
     together = values_and_gradients(WindowStates.apply(*pair, 4, SQUASHES[2]), *pair)
@@ -129,7 +129,7 @@ def test_threads_change_no_bit(monkeypatch):
     assert all(torch.equal(one, other) for one, other in zip(spread, together, strict=True))
 
 
-def test_nan_in_nan_out(form):
+def test_nan_input_gives_nan_output(form):
     projected, recurrent = inputs(4, 3, 2, torch.float32)
     with torch.no_grad():
         projected[1, 2] = torch.nan

@@ -9,7 +9,7 @@ D, K, T, H = 3, 4, 6, 5
 
 
 def made(order=T - 1, **params):
-    """A network in float64 with weights and biases that are all different."""
+    """Return a network in float64 with random weights and biases."""
     net = AccumulatorModule(D, K, order, hidden=H, **params).double().eval()
     rng = np.random.default_rng(0)
     for parameter in net.parameters():
@@ -26,7 +26,7 @@ def sigmoid(x):
 
 
 def window_features(w, x):
-    """Features after the last of the samples x (t, D): a loop over the samples of the window."""
+    """Return the features after the last of the samples x (t, D), by a loop over the window."""
     window = len(w["body.lags"])
     present = min(len(x), window)
     total = w["body.bias"][present - 1].copy()
@@ -38,7 +38,7 @@ def window_features(w, x):
 
 
 def lstm_features(w, x, squash):
-    """The state after the samples x (t, D): a plain LSTM cell."""
+    """Return the state after the samples x (t, D), by a plain LSTM cell."""
     h, c = np.zeros(H), np.zeros(H)
     for sample in x:
         i, f, o, g = np.split(
@@ -54,7 +54,7 @@ def b2bsqrt(x):
 
 
 def sums(net, x, features):
-    """Scores (t, K) of one series x (t, D) on its own: a loop over its steps."""
+    """Return the scores (t, K) of a single series x (t, D), by a loop over its steps."""
     w = {name: value.numpy() for name, value in net.state_dict().items()}
     x = x.numpy()
     total, scores = np.zeros(K), []
@@ -72,7 +72,7 @@ def sums(net, x, features):
 @pytest.mark.parametrize("multiplets", [True, False])
 @pytest.mark.parametrize("steps", [1, 3, T])
 @pytest.mark.parametrize("order", [0, 1, 3])
-def test_window_scores_are_a_loop_over_steps_and_windows(order, steps, multiplets, skip, products):
+def test_window_scores_equal_loop_over_steps_and_windows(order, steps, multiplets, skip, products):
     net, x = made(order, skip=skip, products=products), series(steps=steps)
     with torch.no_grad():
         scores = net(x, multiplets).scores.numpy()
@@ -83,7 +83,7 @@ def test_window_scores_are_a_loop_over_steps_and_windows(order, steps, multiplet
 @pytest.mark.parametrize("skip", [True, False])
 @pytest.mark.parametrize("multiplets", [True, False])
 @pytest.mark.parametrize(("activation", "squash"), [("tanh", np.tanh), ("b2bsqrt", b2bsqrt)])
-def test_lstm_scores_are_a_loop_over_cells(activation, squash, multiplets, skip):
+def test_lstm_scores_equal_loop_over_cells(activation, squash, multiplets, skip):
     net, x = made(None, activation=activation, skip=skip), series(steps=9)
     with torch.no_grad():
         scores = net(x, multiplets).scores.numpy()
@@ -94,7 +94,7 @@ def test_lstm_scores_are_a_loop_over_cells(activation, squash, multiplets, skip)
 
 @pytest.mark.parametrize("steps", [2, T])
 @pytest.mark.parametrize("order", [0, 1, 3])
-def test_multiplets_are_sums_over_windows_on_their_own(order, steps):
+def test_multiplets_equal_sums_over_separate_windows(order, steps):
     net, x = made(order), series(steps=steps)
     with torch.no_grad():
         logits = net(x, multiplets=True).multiplets.numpy()
@@ -113,7 +113,7 @@ def test_multiplets_of_an_lstm_are_the_prefixes_of_the_series():
     np.testing.assert_array_equal(evidence.multiplets[:, 0], evidence.scores)
 
 
-def test_multiplets_are_made_only_when_asked_for():
+def test_multiplets_are_computed_only_on_request():
     assert made()(series()).multiplets is None
 
 
@@ -122,7 +122,7 @@ ORDERS = [0, 3, None]
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("multiplets", [True, False])
-def test_gradients_are_those_of_finite_differences(order, multiplets):
+def test_gradients_equal_finite_differences(order, multiplets):
     net, x = made(order), series()
     rng = np.random.default_rng(2)
 
@@ -148,7 +148,7 @@ def test_gradients_are_those_of_finite_differences(order, multiplets):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_future_samples_change_nothing_before(order):
+def test_later_samples_do_not_change_earlier_scores(order):
     net, x = made(order), series()
     changed = x.clone()
     changed[:, 4:] = 1e6
@@ -160,7 +160,7 @@ def test_future_samples_change_nothing_before(order):
             torch.testing.assert_close(net(x[:, :4], multiplets).scores, before[:, :4], rtol=0, atol=1e-12)
 
 
-def test_samples_before_the_window_change_no_increment():
+def test_samples_before_window_do_not_change_increments():
     net, x = made(1), series()
     changed = x.clone()
     changed[:, 0] = 100
@@ -171,12 +171,12 @@ def test_samples_before_the_window_change_no_increment():
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_scores_grow_where_evidence_does(order):
+def test_scores_grow_at_constant_rate(order):
     net = made(order)
     with torch.no_grad():
         scores = net(torch.ones(1, 4000, D, dtype=torch.float64)).scores[0]
     gained = scores[3999] - scores[1999]
-    torch.testing.assert_close(gained, scores[2999] - scores[999])  # as fast late as early
+    torch.testing.assert_close(gained, scores[2999] - scores[999])  # the growth does not slow down
     assert gained.abs().max() > 100
 
 
@@ -189,14 +189,14 @@ def test_dropout_is_active_in_training_only(multiplets):
         assert not torch.equal(net(x, multiplets).scores, net(x, multiplets).scores)
 
 
-def test_the_order_decides_the_body():
+def test_order_determines_body():
     assert isinstance(made(T - 1).body, WindowBody)
     assert made(T - 1).body.window == T
     assert isinstance(made(None).body, LSTMBody)
     assert made(None).order is None
 
 
-def test_the_last_layer_reads_features_and_the_sample():
+def test_readout_inputs_are_features_and_sample():
     for skip, inputs in ((True, D), (False, 0)):
         net = made(0, skip=skip)
         assert net.readout is net.head
@@ -217,7 +217,7 @@ def test_half_of_the_features_are_products_by_default():
         ({"products": 65}, r"`products` must be in \[0, 64\]; got 65"),
     ],
 )
-def test_wrong_sizes_are_errors(params, message):
+def test_invalid_sizes_raise(params, message):
     with pytest.raises((TypeError, ValueError), match=message):
         AccumulatorModule(D, K, 2, **params)
 

@@ -1,4 +1,4 @@
-"""The B2Bsqrt activation."""
+"""Tests of the B2Bsqrt activation."""
 
 import pytest
 import torch
@@ -7,23 +7,23 @@ from stopwise.models.networks.modules import b2bsqrt
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
-def test_b2bsqrt_is_its_definition(alpha):
+def test_b2bsqrt_equals_its_definition(alpha):
     x = torch.tensor([-1e6, -3.0, -1e-3, 0.0, 1e-3, 3.0, 1e6], dtype=torch.float64)
     definition = x.sign() * ((alpha + x.abs()).sqrt() - alpha**0.5)
     torch.testing.assert_close(b2bsqrt(x, alpha), definition, rtol=1e-10, atol=0)
 
 
-def test_b2bsqrt_keeps_its_digits_near_zero():
+def test_b2bsqrt_is_precise_near_zero():
     x = torch.tensor([1e-30, -1e-12], dtype=torch.float64)
     torch.testing.assert_close(b2bsqrt(x), x / 2, rtol=1e-10, atol=0)
 
 
-def test_b2bsqrt_with_alpha_zero_is_a_signed_root():
+def test_b2bsqrt_with_alpha_zero_is_signed_square_root():
     x = torch.tensor([-4.0, 0.0, 9.0])
     torch.testing.assert_close(b2bsqrt(x, 0.0), torch.tensor([-2.0, 0.0, 3.0]))
 
 
 @pytest.mark.parametrize("alpha", [-1.0, float("nan"), float("inf")])
-def test_a_wrong_alpha_is_an_error(alpha):
+def test_invalid_alpha_raises(alpha):
     with pytest.raises(ValueError, match=r"`alpha` of b2bsqrt must be a finite number >= 0; got"):
         b2bsqrt(torch.zeros(1), alpha)

@@ -1,4 +1,4 @@
-"""What every integrator is, and what a network of the user's own inherits."""
+"""Tests of the base classes of integrators."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ from stopwise.models import Evidence, Integrator, WindowIntegrator
 
 
 class Bare(Integrator):
-    """No parameters and no last layer."""
+    """Integrator without parameters and without a last layer."""
 
     def evidence(self, x, multiplets):
         return Evidence(x[..., : self.classes].cumsum(1), None)
 
 
 class Means(WindowIntegrator):
-    """The logits of a window are the sums of its samples."""
+    """Integrator whose window logits are the sums of the samples."""
 
     def windows(self, x, multiplets):
         samples = min(x.shape[1], self.order + 1)
@@ -28,31 +28,31 @@ class Means(WindowIntegrator):
 
 
 @pytest.mark.parametrize("model", ["accumulator", "b2bsqrt", "tanh", "tandemformer"])
-def test_networks_have_the_sizes_asked_for(model):
+def test_networks_have_requested_sizes(model):
     net = network(model, order=2)
     assert (net.channels, net.classes, net.order) == (3, 3, 2)
     assert net(torch.zeros(2, 6, 3)).scores.shape == (2, 6, 3)
 
 
-def test_score_is_forward_without_gradients():
+def test_score_equals_forward_without_gradients():
     net, x = Linear(3, 2, 0), np.random.default_rng(0).normal(size=(4, 5, 3)).astype(np.float32)
     scores = net.score(x)
     assert isinstance(scores, np.ndarray)
     np.testing.assert_array_equal(scores, net(torch.from_numpy(x)).scores.detach().numpy())
 
 
-def test_a_network_without_parameters_scores():
+def test_network_without_parameters_scores():
     assert Bare(3, 2, 0).score(np.ones((1, 4, 3), np.float32))[0, -1].tolist() == [4, 4]
 
 
-def test_a_network_without_a_last_layer_says_so():
+def test_network_without_readout_raises():
     with pytest.raises(TypeError, match=r"Bare has no `readout`.*set polish=False"):
         _ = Bare(3, 2, 0).readout
     assert Bare(3, 2, 0).n_skip_inputs == 0
 
 
 @pytest.mark.parametrize("order", [0, 1, 4])
-def test_the_formula_turns_logits_of_windows_into_scores(order):
+def test_formula_combines_window_logits_into_scores(order):
     x = torch.randn(2, 5, 3)
     evidence = Means(3, 3, order)(x, multiplets=True)
     torch.testing.assert_close(evidence.scores, x.cumsum(1))
@@ -61,6 +61,6 @@ def test_the_formula_turns_logits_of_windows_into_scores(order):
     torch.testing.assert_close(newest, x[:, -order - 1 :].sum(1))
 
 
-def test_an_unknown_formula_is_an_error():
+def test_unknown_formula_raises():
     with pytest.raises(ValueError, match=r"`formula` must be one of .*Did you mean 'oblivion'"):
         Means(3, 3, 1, "oblivious")

@@ -1,4 +1,4 @@
-"""LSTMModule against an LSTM cell run over sliced windows."""
+"""Compare LSTMModule with an LSTM cell that runs over sliced windows."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ def plain_logits(net, x, activation, alpha):
 
 
 def plain_evidence(net, x, activation, alpha):
-    """TANDEM by its definition: the sum of the windows' logits minus that of their overlaps."""
+    """Compute TANDEM by its definition: sum of the logits of windows minus sum of those of their overlaps."""
     order = net.order
     windows = [x[:, s : s + order + 1] for s in range(x.shape[1] - order)]
     logits = [
@@ -39,9 +39,7 @@ def plain_evidence(net, x, activation, alpha):
 @pytest.mark.parametrize("multiplets", [False, True])
 @pytest.mark.parametrize("order", [0, 1, 3, STEPS - 1])
 @pytest.mark.parametrize(("activation", "alpha"), [("tanh", 1.0), ("b2bsqrt", 1.0), ("b2bsqrt", 0.3)])
-def test_evidence_and_gradients_are_those_of_the_plain_cell(
-    form, activation, alpha, order, multiplets, batch
-):
+def test_evidence_and_gradients_equal_plain_cell(form, activation, alpha, order, multiplets, batch):
     torch.manual_seed(order)
     net = LSTMModule(CHANNELS, CLASSES, order, activation=activation, hidden=HIDDEN, alpha=alpha).double()
     x = torch.randn(batch, STEPS, CHANNELS, dtype=torch.float64)
@@ -62,18 +60,18 @@ def test_evidence_and_gradients_are_those_of_the_plain_cell(
 
 
 @pytest.mark.parametrize("alpha", [-1.0, float("nan"), float("inf")])
-def test_a_wrong_alpha_is_an_error(alpha):
+def test_invalid_alpha_raises(alpha):
     with pytest.raises(ValueError, match=r"`alpha` of b2bsqrt must be a finite number >= 0; got"):
         LSTMModule(2, 2, 1, alpha=alpha)
 
 
-def test_alpha_zero_gives_the_value_zero_at_zero(form):
+def test_alpha_zero_gives_finite_scores_at_zero(form):
     net = LSTMModule(2, 2, 1, alpha=0.0)
     torch.nn.init.zeros_(net.lstm.bias)
     assert net(torch.zeros(1, 3, 2)).scores.isfinite().all()
 
 
-def test_oblivion_takes_the_newest_window_alone():
+def test_oblivion_uses_only_newest_window():
     torch.manual_seed(0)
     net = LSTMModule(CHANNELS, CLASSES, 2, "oblivion", hidden=HIDDEN)
     x = torch.randn(2, STEPS, CHANNELS)
@@ -106,6 +104,6 @@ def test_tanh_bounds_the_logits_and_b2bsqrt_does_not():
         ({"formula": "tandm"}, "`formula` must be one of .*Did you mean 'tandem'"),
     ],
 )
-def test_wrong_options_are_errors(params, message):
+def test_invalid_options_raise(params, message):
     with pytest.raises(ValueError, match=message):
         LSTMModule(2, 2, 1, **params)

@@ -1,4 +1,4 @@
-"""TandemformerModule against a plain twin: D-wide tokens, one encoder call for each prefix of each window."""
+"""Compare TandemformerModule with a plain implementation that encodes each prefix of each window."""
 
 import math
 
@@ -94,7 +94,7 @@ CASES = [
 
 @pytest.mark.parametrize("order", [0, 1, 3, STEPS - 1])
 @pytest.mark.parametrize(("pooling", "blocks", "layer_norm", "positions"), CASES)
-def test_evidence_and_gradients_are_those_of_the_plain_twin(
+def test_evidence_and_gradients_equal_plain_implementation(
     form, pooling, blocks, layer_norm, positions, order
 ):
     torch.manual_seed(order)
@@ -108,12 +108,12 @@ def test_evidence_and_gradients_are_those_of_the_plain_twin(
         positions=positions,
         **SIZES,
     ).double()
-    for parameter in net.parameters():  # LayerNorms start as if they had none
+    for parameter in net.parameters():  # LayerNorms start with weight 1 and bias 0, which would hide errors
         parameter.data += 0.1 * torch.randn_like(parameter)
     x = torch.randn(2, STEPS, CHANNELS, dtype=torch.float64)
     expected, windows = plain_evidence(net, x, positions)
     parameters = list(net.parameters())
-    close = 1e-6 if positions == "sinusoidal" else 1e-10  # the network makes its sinusoids in float32
+    close = 1e-6 if positions == "sinusoidal" else 1e-10  # the network computes sinusoids in float32
     for asked in (False, True):
         found = net(x, multiplets=asked)
         torch.testing.assert_close(found.scores, expected, rtol=close, atol=close)
@@ -145,6 +145,6 @@ def test_dropout_is_active_in_training_only(form):
         ({"dropout": 1.0}, r"`dropout` must be in \[0, 1\)"),
     ],
 )
-def test_wrong_options_are_errors(params, message):
+def test_invalid_options_raise(params, message):
     with pytest.raises((TypeError, ValueError), match=message):
         TandemformerModule(CHANNELS, CLASSES, 1, **params)

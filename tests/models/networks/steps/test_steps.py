@@ -1,4 +1,4 @@
-"""Steps against the networks on whole series, at every step, for streams that are at different times."""
+"""Compare streaming steps with the networks on whole series."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def made(kind, order, params):
     net = kind(D, K, order, **params).eval()
     rng = np.random.default_rng(0)
     for name, parameter in net.named_parameters():
-        if name.endswith("bias"):  # all different from 0
+        if name.endswith("bias"):  # biases start at 0, which would hide errors
             parameter.data = torch.from_numpy(rng.normal(size=parameter.shape) * 0.3).float()
     return net
 
@@ -54,7 +54,7 @@ def close(ours, expected):
 
 @pytest.mark.parametrize("xp", [np, torch], ids=["numpy", "torch"])
 @pytest.mark.parametrize(("kind", "order", "params"), NETWORKS)
-def test_steps_are_the_scores_of_whole_series_past_the_training_length_too(kind, order, params, xp):
+def test_step_scores_equal_scores_of_whole_series(kind, order, params, xp):
     net, x = made(kind, order, params), series()
     with torch.no_grad():
         expected = net(torch.from_numpy(x)).scores.numpy()
@@ -74,7 +74,7 @@ def test_streams_at_different_times_advance_together(kind, order, params):
     step = make_step(net)
     state = step.start(len(x))
     for moment in range(x.shape[1]):
-        ready = np.array([row for row in range(len(x)) if moment >= 2 * row])  # stream i begins at 2i
+        ready = np.array([row for row in range(len(x)) if moment >= 2 * row])  # stream i starts at 2i
         own = {name: value[ready] for name, value in state.items()}
         new = step(own, x[ready, moment - 2 * ready])
         for name, value in new.items():
@@ -83,7 +83,7 @@ def test_streams_at_different_times_advance_together(kind, order, params):
 
 
 @pytest.mark.parametrize(("kind", "order", "params"), NETWORKS)
-def test_the_state_has_the_stated_size_and_does_not_grow(kind, order, params):
+def test_state_has_documented_size_and_does_not_grow(kind, order, params):
     step = make_step(made(kind, order, params))
     state = step.start(2)
     for t in range(3 * T):
@@ -92,7 +92,7 @@ def test_the_state_has_the_stated_size_and_does_not_grow(kind, order, params):
         assert {value.dtype.name for value in state.values()} <= {"float32", "float64", "int64"}
 
 
-def test_a_step_does_not_change_the_state_it_was_given():
+def test_step_does_not_modify_its_input_state():
     step = make_step(made(LSTMModule, 2, {}))
     before = step(step.start(2), series(2)[:, 0])
     copy = {name: value.copy() for name, value in before.items()}
@@ -101,7 +101,7 @@ def test_a_step_does_not_change_the_state_it_was_given():
         np.testing.assert_array_equal(value, copy[name])
 
 
-def test_the_state_accepts_its_own_shapes_only():
+def test_step_accepts_only_shapes_of_its_state():
     step = make_step(made(LSTMModule, 2, {"hidden": 5}))
     state = step.start(1)
     assert all(step.accepts(name, value.shape[1:]) for name, value in state.items())
@@ -109,7 +109,7 @@ def test_the_state_accepts_its_own_shapes_only():
     assert not step.accepts("scores", (K + 1,))
 
 
-def test_a_subclass_has_no_step_because_it_may_compute_something_else():
+def test_subclass_of_built_in_network_has_no_step():
     class Own(LSTMModule):
         pass
 

@@ -1,4 +1,4 @@
-"""Training checkpoints: killed runs resume and end as others do; foreign and damaged files are refused."""
+"""Tests of training checkpoints: resuming, checkpoints of other runs, and damaged files."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def checkpointed(path, net=None, train_set=None, validation_set=None, progress=F
 
 
 class Stop(Exception):
-    """In place of a kill."""
+    """Interrupts a run in place of a kill."""
 
 
 def stop_after(monkeypatch, epochs):
@@ -47,7 +47,7 @@ def stop_after(monkeypatch, epochs):
 
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
 @pytest.mark.parametrize("model", ["accumulator", "b2bsqrt", "tandemformer"])
-def test_an_interrupted_run_ends_as_one_that_was_not(tmp_path, monkeypatch, optimizer, model):
+def test_resumed_run_equals_uninterrupted_run(tmp_path, monkeypatch, optimizer, model):
     expected, expected_history = checkpointed(None, network(model), optimizer=optimizer)
     for epochs in (1, 3):
         with monkeypatch.context() as patch:
@@ -60,11 +60,11 @@ def test_an_interrupted_run_ends_as_one_that_was_not(tmp_path, monkeypatch, opti
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
 
 
-def test_a_run_interrupted_from_the_keyboard_resumes(tmp_path):
+def test_run_interrupted_by_keyboard_resumes(tmp_path):
     expected, expected_history = checkpointed(None)
     net, run = network(dropout=0.3), task(world(), world(seed=1), max_epochs=4, batch_size=20)
     random = torch.get_rng_state()
-    # Python ignores SIGINT where a shell starts it in the background.
+    # Python ignores SIGINT if a shell starts it in the background.
     outside = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -107,11 +107,11 @@ def start(checkpoint, out):
 
 folder = Path(sys.argv[3])
 torch.set_num_threads(1)
-work(None, folder / "alone.npz")  # here, so that what torch loads at first use is there for the children
+work(None, folder / "alone.npz")  # before the forks, so that children inherit what torch loads on first use
 clock, kills = random.Random(0), 0
 while not (folder / "killed.npz").exists():
     child = start(folder / "checkpoint", folder / "killed.part.npz")
-    # ever longer, so that on any machine some epochs are reached
+    # Increase the time with each kill, so that some epochs complete even on a slow machine.
     deadline = time.monotonic() + clock.uniform(0.0, 0.03 + 0.02 * kills)
     while time.monotonic() < deadline and os.waitpid(child, os.WNOHANG) == (0, 0):
         time.sleep(0.001)
@@ -127,7 +127,7 @@ print(kills)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", pytest.param("rmsprop", marks=pytest.mark.slow)])
-def test_a_run_killed_many_times_ends_as_one_that_was_not(tmp_path, optimizer):
+def test_run_killed_many_times_equals_uninterrupted_run(tmp_path, optimizer):
     script = tmp_path / "killing.py"
     script.write_text(KILLING)
     helpers = str(Path(small_worlds.__file__).parent)
@@ -144,7 +144,7 @@ def test_a_run_killed_many_times_ends_as_one_that_was_not(tmp_path, optimizer):
 
 
 @pytest.mark.parametrize("end", ["max_epochs", "patience"])
-def test_a_finished_run_returns_at_once(tmp_path, monkeypatch, end):
+def test_finished_run_does_not_train_again(tmp_path, monkeypatch, end):
     noise = world(shift=0), world(seed=1, shift=0)
     stopping = {"max_epochs": 60, "batch_size": 10, "learning_rate": 0.02, "patience": 4}
     changes = stopping if end == "patience" else {}
@@ -173,26 +173,26 @@ def negated(data):
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"batch_size": 30}, r"batch_size \(there 20, here 30\)"),
-        ({"learning_rate": 0.1}, r"learning_rate \(there 0.001, here 0.1\)"),
-        ({"max_epochs": 9}, r"max_epochs \(there 2, here 9\)"),
-        ({"seed": 1}, r"random_state \(there 0, here 1\)"),
-        ({"llre_ratio": 0.5}, r"llre_ratio \(there 1.0, here 0.5\)"),
-        ({"loss": "lllr"}, r"loss \(there 'lsel', here 'lllr'\)"),
-        ({"optimizer": "rmsprop"}, r"optimizer \(there 'adam', here 'rmsprop'\)"),
-        ({"gradient_clip": 1}, r"gradient_clip \(there None, here 1.0\)"),
-        ({"net": network(dropout=0.4)}, r"network.dropout.p \(there 0.3, here 0.4\)"),
+        ({"batch_size": 30}, r"batch_size \(checkpoint: 20, this run: 30\)"),
+        ({"learning_rate": 0.1}, r"learning_rate \(checkpoint: 0.001, this run: 0.1\)"),
+        ({"max_epochs": 9}, r"max_epochs \(checkpoint: 2, this run: 9\)"),
+        ({"seed": 1}, r"random_state \(checkpoint: 0, this run: 1\)"),
+        ({"llre_ratio": 0.5}, r"llre_ratio \(checkpoint: 1.0, this run: 0.5\)"),
+        ({"loss": "lllr"}, r"loss \(checkpoint: 'lsel', this run: 'lllr'\)"),
+        ({"optimizer": "rmsprop"}, r"optimizer \(checkpoint: 'adam', this run: 'rmsprop'\)"),
+        ({"gradient_clip": 1}, r"gradient_clip \(checkpoint: None, this run: 1.0\)"),
+        ({"net": network(dropout=0.4)}, r"network.dropout.p \(checkpoint: 0.3, this run: 0.4\)"),
         ({"net": network(dropout=0.3, skip=False)}, "skip"),
         ({"net": network(dropout=0.3, order=2)}, "network.order"),
         ({"net": network("tanh")}, "network"),
         ({"train_set": negated(world())}, "training data"),
         ({"train_set": world(seed=5)}, "training data"),
         ({"train_set": examples(world().read.series, world().y[::-1].copy())}, "training data"),
-        ({"train_set": world(50)}, "training data .there '60 series, .*', here '50 series, "),
+        ({"train_set": world(50)}, "training data .checkpoint: '60 series, .*', this run: '50 series, "),
         ({"validation_set": world(seed=5)}, "validation data"),
     ],
 )
-def test_the_checkpoint_of_another_run_is_refused(checkpoint, changes, named):
+def test_checkpoint_of_another_run_raises(checkpoint, changes, named):
     before = checkpoint.read_bytes()
     with pytest.raises(
         ValueError, match=f"`checkpoint`: .*belongs to another run.*differs in .*{named}.*delete"
@@ -201,25 +201,25 @@ def test_the_checkpoint_of_another_run_is_refused(checkpoint, changes, named):
     assert checkpoint.read_bytes() == before
 
 
-def test_another_formula_is_named(tmp_path):
+def test_checkpoint_with_other_formula_raises(tmp_path):
     checkpointed(tmp_path / "run", network("b2bsqrt"))
-    with pytest.raises(ValueError, match=r"network.formula \(there 'tandem', here 'oblivion'\)"):
+    with pytest.raises(ValueError, match=r"network.formula \(checkpoint: 'tandem', this run: 'oblivion'\)"):
         checkpointed(tmp_path / "run", network("b2bsqrt", formula="oblivion"))
 
 
-def test_another_activation_is_named(tmp_path):
+def test_checkpoint_with_other_activation_raises(tmp_path):
     checkpointed(tmp_path / "run", network("b2bsqrt"))
     with pytest.raises(ValueError, match=r"belongs to another run, which differs in network\.lstm"):
         checkpointed(tmp_path / "run", network("tanh"))
 
 
-def test_progress_does_not_matter(checkpoint, capsys):
+def test_progress_setting_may_differ_on_resume(checkpoint, capsys):
     checkpointed(checkpoint, max_epochs=2, progress=True)
     assert capsys.readouterr().err == "training: 2/2\n"
 
 
 @pytest.mark.parametrize("model", ["accumulator", "b2bsqrt", "tanh", "tandemformer"])
-def test_settings_survive_json(model):
+def test_settings_are_json(model):
     options = {
         "max_epochs": np.int64(3),
         "learning_rate": np.float32(0.1),
@@ -278,12 +278,12 @@ def remove_history(path):
         (remove_history, "is not a complete training checkpoint"),
     ],
 )
-def test_a_damaged_checkpoint_is_refused(checkpoint, damage, message):
+def test_damaged_checkpoint_raises(checkpoint, damage, message):
     damage(checkpoint)
     with pytest.raises(TensorFileError, match=message):
         checkpointed(checkpoint, max_epochs=2)
 
 
-def test_a_folder_is_no_checkpoint(tmp_path):
+def test_folder_as_checkpoint_raises(tmp_path):
     with pytest.raises(TensorFileError, match=r"is a folder, not a file"):
         checkpointed(tmp_path)

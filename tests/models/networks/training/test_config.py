@@ -1,4 +1,4 @@
-"""Options of training: checks, plain numbers, and scikit-learn's way with parameters."""
+"""Tests of the training options: validation, conversion of numbers, and the scikit-learn interface."""
 
 import json
 
@@ -25,20 +25,20 @@ from stopwise.models import Training
         ({"gradient_clip": 0}, r"`gradient_clip` must be in \(0, inf\)"),
         ({"patience": 0}, "`patience` must be >= 1"),
         ({"validation_fraction": 1.0}, r"`validation_fraction` must be in \[0, 1\)"),
-        ({"device": "gpu"}, "`device` must be a torch device of this machine, such as 'cpu'.*got 'gpu'"),
+        ({"device": "gpu"}, "`device` must be a torch device that is available .*'cpu'.*got 'gpu'"),
         ({"device": 1.5}, "`device` must be a torch device"),
         ({"devices": 0}, "`devices` must be >= 1"),
     ],
 )
-def test_a_wrong_option_is_an_error_that_names_it(changes, message):
-    wrong = Training(**changes)  # the constructor checks nothing, as in scikit-learn
+def test_invalid_option_raises_error_with_its_name(changes, message):
+    wrong = Training(**changes)  # as in scikit-learn, the constructor does not validate
     with pytest.raises((TypeError, ValueError), match=message):
         wrong.checked()
     with pytest.raises((TypeError, ValueError), match=message):
         Training().checked(**changes)
 
 
-def test_checked_options_are_plain_numbers():
+def test_checked_options_are_python_numbers():
     given = Training(
         max_epochs=np.int64(3),
         learning_rate=np.float32(0.1),
@@ -50,10 +50,10 @@ def test_checked_options_are_plain_numbers():
     assert json.loads(json.dumps(checked)) == checked
     assert checked["learning_rate"] == float(np.float32(0.1))
     assert (checked["max_epochs"], checked["batch_size"], checked["device"]) == (3, 7, "cpu")
-    assert isinstance(given.max_epochs, np.int64)  # a copy: the original is as it was
+    assert isinstance(given.max_epochs, np.int64)  # the original is not changed
 
 
-def test_parameters_are_those_of_scikit_learn():
+def test_scikit_learn_parameter_interface_works():
     training = Training(max_epochs=3, optimizer="rmsprop")
     assert clone(training).get_params() == training.get_params()
     assert repr(training.set_params(max_epochs=50)) == "Training(optimizer='rmsprop')"

@@ -1,4 +1,4 @@
-"""Training in several processes gives the weights of one."""
+"""Tests of training with several processes."""
 
 import os
 import signal
@@ -14,21 +14,21 @@ from small_worlds import network, task
 from stopwise.models.networks.training.loop import train
 
 
-def test_missing_fabric_is_an_error_that_says_what_to_install(monkeypatch):
+def test_missing_fabric_raises_error_with_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightning_fabric", None)
     with pytest.raises(
-        ImportError, match=r"devices=2 needs Lightning Fabric: pip install 'stopwise\[distributed"
+        ImportError, match=r"devices=2 needs Lightning Fabric. Install .*pip install 'stopwise\[distributed"
     ):
         train(network(), task(devices=2))
 
 
 def test_on_epoch_needs_one_device():
-    with pytest.raises(ValueError, match="`on_epoch` needs devices=1; got devices=2"):
+    with pytest.raises(ValueError, match="`on_epoch` can only be used with devices=1; got devices=2"):
         train(network(), task(devices=2), on_epoch=print)
 
 
 def run_script(tmp_path, body):
-    """Run a script that may start processes, which import it again; return what it printed."""
+    """Run a script that may start processes, which import the script again; return its output."""
     script = tmp_path / "several.py"
     start = f"""
         import sys
@@ -51,7 +51,7 @@ def run_script(tmp_path, body):
     try:
         printed, errors = process.communicate(timeout=100)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # with the processes it started, which wait for each other
+        os.killpg(process.pid, signal.SIGKILL)  # also kills its child processes, which wait for each other
         process.communicate()
         raise
     assert process.returncode == 0, errors
@@ -59,7 +59,7 @@ def run_script(tmp_path, body):
 
 
 SEVERAL = """
-    # 41 series in batches of 20 leave one; 17 are one part for two processes
+    # 41 series in batches of 20 leave a last batch of 1; 17 validation series are one part for two processes
     train_set = world(41, unequal=True, shares=(0.5, 0.3, 0.22))
     validation_set = world(17, seed=1, unequal=True, shares=(0.5, 0.3, 0.235))
     assert (len(train_set), len(validation_set)) == (41, 17)
@@ -79,13 +79,13 @@ SEVERAL = """
 """
 
 
-def test_two_processes_end_as_one(tmp_path):
+def test_two_processes_give_weights_of_one(tmp_path):
     pytest.importorskip("lightning_fabric")
     assert "the same" in run_script(tmp_path, SEVERAL)
 
 
 @pytest.mark.slow
-def test_two_processes_resume_and_report_what_is_wrong(tmp_path):
+def test_two_processes_resume_and_raise_errors(tmp_path):
     pytest.importorskip("lightning_fabric")
     body = """
         from pathlib import Path

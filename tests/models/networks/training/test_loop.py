@@ -1,4 +1,4 @@
-"""The training loop: what it minimizes, its steps, its end, its randomness, and what it reports."""
+"""Tests of the training loop: loss, optimizer steps, early stopping, randomness and reports."""
 
 import math
 
@@ -13,7 +13,7 @@ from stopwise.models.networks.training.loop import train
 
 
 def loss_by_definition(net, data, ratio=1.0):
-    """r · LSEL + (1−r) · multiplet cross-entropy, averaged by class, one series at a time in plain numpy."""
+    """Compute r · LSEL + (1−r) · multiplet cross-entropy, averaged by class, one series at a time."""
     each = []
     for i, k in enumerate(data.y):
         x, _ = data.read(np.array([i]))
@@ -32,7 +32,7 @@ def loss_by_definition(net, data, ratio=1.0):
 
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
 @pytest.mark.parametrize(("loss", "ratio"), [("lsel", 1.0), ("lllr", 0.5), ("lsel", 0.0)])
-def test_the_loss_falls_on_an_easy_world(optimizer, loss, ratio):
+def test_loss_decreases_on_easy_data(optimizer, loss, ratio):
     net, held = network(), world(seed=1)
     easy = task(
         world(), held, loss=loss, llre_ratio=ratio,
@@ -45,7 +45,7 @@ def test_the_loss_falls_on_an_easy_world(optimizer, loss, ratio):
     assert not net.training
 
 
-def test_the_history_has_every_epoch():
+def test_history_has_one_record_per_epoch():
     history = train(network(), task(world(), world(seed=1), max_epochs=3))
     assert [record["epoch"] for record in history] == [1, 2, 3]
     assert {frozenset(record) for record in history} == {
@@ -59,11 +59,11 @@ def test_the_history_has_every_epoch():
 @pytest.mark.parametrize("unequal", [False, True])
 @pytest.mark.parametrize("ratio", [1.0, 0.3])
 @pytest.mark.parametrize("batch_size", [1000, 7])
-def test_losses_are_means_by_class_over_all_the_data(unequal, ratio, batch_size):
+def test_losses_are_averaged_by_class_over_all_data(unequal, ratio, batch_size):
     train_set, held = world(unequal=unequal), world(n=30, seed=1, unequal=unequal)
     net = network(order=2)
     expected = loss_by_definition(net, train_set, ratio)
-    # With so small a learning rate the weights do not move while the losses of the epoch are summed.
+    # The learning rate is so small that the weights do not change during the epoch.
     (record,) = train(
         net, task(train_set, held, llre_ratio=ratio, max_epochs=1, batch_size=batch_size, learning_rate=1e-12)
     )
@@ -71,7 +71,7 @@ def test_losses_are_means_by_class_over_all_the_data(unequal, ratio, batch_size)
     assert record["validation_loss"] == pytest.approx(loss_by_definition(net, held, ratio), rel=1e-5)
 
 
-def test_a_step_on_a_full_batch_follows_the_gradient_of_the_loss_by_class():
+def test_step_on_full_batch_uses_gradient_of_class_averaged_loss():
     data, net, twin = world(unequal=True), network(), network()
     train(net, task(data, max_epochs=1, batch_size=1000, optimizer="rmsprop"))
     total = torch.zeros(())
@@ -82,13 +82,13 @@ def test_a_step_on_a_full_batch_follows_the_gradient_of_the_loss_by_class():
         total = total + loss / (3 * np.count_nonzero(data.y == k))
     total.backward()
     for (name, p), after in zip(twin.named_parameters(), net.parameters()):
-        # First step of RMSprop: the gradient over the root of 1/100 of its square.
+        # The first step of RMSprop divides the gradient by the root of 1/100 of its square.
         expected = p - 1e-3 * p.grad / (0.1 * p.grad.abs() + 1e-8)
         torch.testing.assert_close(after, expected, rtol=1e-3, atol=1e-5, msg=name)
 
 
 class Idle(Integrator):
-    """Parameters without influence: only weight decay can move them."""
+    """Integrator whose parameters have no effect, so that only weight decay changes them."""
 
     def __init__(self):
         super().__init__(3, 3, 0)
@@ -119,7 +119,7 @@ def test_biases_of_the_accumulator_do_not_decay():
 
 @pytest.fixture
 def steps(monkeypatch):
-    """The learning rate and the norm of the gradient at each step of RMSprop."""
+    """Record the learning rate and the norm of the gradient at each step of RMSprop."""
     seen = []
     real = torch.optim.RMSprop.step
 
@@ -146,7 +146,7 @@ def test_gradients_are_clipped(steps):
     assert clipped[0] == pytest.approx(min(free[0], clip), rel=1e-4)
 
 
-def test_the_cosine_schedule_falls_to_zero_over_all_steps(steps):
+def test_cosine_schedule_decreases_to_zero(steps):
     options = {"max_epochs": 4, "batch_size": 25, "optimizer": "rmsprop", "learning_rate": 0.02}
     history = train(network(), task(**options, schedule="cosine"))
     total = 4 * 3  # epochs of 60 series in batches of 25
@@ -156,13 +156,13 @@ def test_the_cosine_schedule_falls_to_zero_over_all_steps(steps):
     assert [record["learning_rate"] for record in history] == pytest.approx(expected[2::3])
 
 
-def test_the_constant_schedule_is_constant(steps):
+def test_constant_schedule_is_constant(steps):
     train(network(), task(max_epochs=2, optimizer="rmsprop", learning_rate=0.02))
     assert all(rates == {0.02} for rates, _ in steps)
 
 
 def overfitting(patience):
-    """Labels without meaning: the validation loss must rise."""
+    """Return a task with labels that do not depend on the series, so that the validation loss increases."""
     noise = world(shift=0), world(seed=1, shift=0)
     return task(*noise, max_epochs=30, batch_size=10, learning_rate=0.02, patience=patience)
 
@@ -176,7 +176,7 @@ def test_early_stopping_keeps_the_best_weights():
     assert loss_by_definition(net, noise.validation_set) == pytest.approx(losses[best], rel=1e-5)
 
 
-def test_without_patience_all_epochs_are_trained_and_the_best_weights_kept():
+def test_without_patience_all_epochs_run_and_best_weights_are_kept():
     noise, net = overfitting(patience=None), network(order=3)
     losses = [record["validation_loss"] for record in train(net, noise)]
     assert len(losses) == 30
@@ -187,7 +187,7 @@ def test_without_patience_all_epochs_are_trained_and_the_best_weights_kept():
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others(optimizer):
+def test_same_seed_gives_same_weights_and_other_seed_does_not(optimizer):
     nets = []
     for seed in (3, 3, 4):
         net = network(dropout=0.3)
@@ -197,7 +197,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(optimizer)
     assert not same_weights(nets[0], nets[2])
 
 
-def test_global_random_states_neither_change_nor_matter():
+def test_global_random_state_is_neither_changed_nor_used():
     nets = []
     for state in (1, 2):
         net = network(dropout=0.3)
@@ -214,7 +214,7 @@ def test_global_random_states_neither_change_nor_matter():
 # Divergence
 
 
-def test_divergence_is_an_error_that_names_the_options():
+def test_divergence_raises_error_with_options_to_change():
     message = (
         r"diverged: the loss is (nan|inf) in epoch 1, step \d+\. Lower `training.learning_rate` "
         r"\(now 1e\+30\) or set `training.gradient_clip` \(now None\)"
@@ -223,7 +223,7 @@ def test_divergence_is_an_error_that_names_the_options():
         train(network(), task(max_epochs=3, batch_size=10, learning_rate=1e30))
 
 
-def test_divergence_on_the_validation_data_is_an_error():
+def test_divergence_on_validation_data_raises():
     near = world(seed=1)
     far = examples(np.sign(near.read(np.arange(60))[0]) * np.float32(3e38), near.y)
     with pytest.raises(FloatingPointError, match=r"is (nan|inf) on the validation data after epoch 1\."):
@@ -240,7 +240,7 @@ def test_progress_is_printed(capsys):
     assert " · validation " in line
 
 
-def test_on_epoch_sees_each_record_and_a_network_that_scores():
+def test_on_epoch_receives_each_record_with_network_in_eval_mode():
     seen, net = [], network(dropout=0.5)
 
     def look(record):
@@ -254,7 +254,7 @@ def test_on_epoch_sees_each_record_and_a_network_that_scores():
     assert same_weights(net, plain)
 
 
-def test_an_error_of_on_epoch_ends_the_training():
+def test_error_in_on_epoch_stops_training():
     seen = []
 
     def stop(record):

@@ -1,4 +1,4 @@
-"""The objective: its checks, and its two parts."""
+"""Tests of the training objective: validation of the settings, and the two terms."""
 
 import json
 from dataclasses import asdict
@@ -20,19 +20,19 @@ from stopwise.models.networks.training.objective import Objective
         ({"llre_ratio": "half"}, "`llre_ratio` must be a number; got 'half'"),
     ],
 )
-def test_wrong_settings_are_errors(changes, message):
+def test_invalid_settings_raise(changes, message):
     with pytest.raises((TypeError, ValueError), match=message):
         Objective(**changes)
 
 
-def test_numbers_of_numpy_become_plain():
+def test_numpy_numbers_become_python_numbers():
     objective = Objective(llre_ratio=np.float32(0.25))
     assert json.dumps(asdict(objective)) == '{"loss": "lsel", "llre_ratio": 0.25}'
 
 
 @pytest.mark.parametrize("loss", ["lsel", "lllr"])
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0])
-def test_it_is_the_weighted_sum_of_its_parts(loss, ratio):
+def test_objective_is_weighted_sum_of_its_terms(loss, ratio):
     generator = torch.Generator().manual_seed(0)
     scores, multiplets = (torch.randn(shape, generator=generator) for shape in ((4, 5, 3), (4, 3, 3, 3)))
     y, lengths, weight = torch.tensor([0, 1, 2, 1]), torch.tensor([5, 3, 4, 5]), torch.rand(4)

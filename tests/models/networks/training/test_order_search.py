@@ -1,4 +1,4 @@
-"""The order from data: the losses, the choice itself, and worlds of known order."""
+"""Tests of the order search: losses, choice of the order, and data of known order."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from stopwise.models import Accumulator, TanhTandem, Training
 from stopwise.models.networks.training import order_search
 
 
-def test_the_lsel_of_a_series_is_the_mean_negative_log_posterior_of_its_own_steps():
+def test_series_lsel_is_mean_negative_log_posterior():
     rng = np.random.default_rng(0)
     scores, y, lengths = rng.normal(size=(5, 4, 3)), np.array([0, 1, 2, 1, 0]), np.array([4, 1, 3, 2, 4])
     ours = order_search.series_lsel(scores, y, lengths)
@@ -18,7 +18,7 @@ def test_the_lsel_of_a_series_is_the_mean_negative_log_posterior_of_its_own_step
         assert ours[i] == pytest.approx(-np.log(chances[:, y[i]]).mean())
 
 
-def test_padding_does_not_matter():
+def test_padding_does_not_change_lsel():
     scores = np.zeros((1, 3, 2))
     spoiled = scores.copy()
     spoiled[0, 1:] = np.nan
@@ -28,7 +28,7 @@ def test_padding_does_not_matter():
     )
 
 
-def test_a_smaller_order_is_chosen_where_the_difference_is_noise():
+def test_smaller_order_is_chosen_if_difference_is_noise():
     rng = np.random.default_rng(1)
     base = rng.uniform(0.1, 0.5, 400)
     losses = {0: base + rng.normal(0, 0.1, 400), 1: base - 0.001, 3: base + 0.2, None: base + 0.1}
@@ -39,13 +39,13 @@ def test_a_smaller_order_is_chosen_where_the_difference_is_noise():
 
 
 @pytest.mark.parametrize("best", [2, None])
-def test_a_clear_difference_decides(best):
+def test_clearly_better_order_is_chosen(best):
     rng = np.random.default_rng(2)
     base = rng.uniform(0.1, 0.5, 400)
     assert order_search.choose({0: base + 0.1, best: base, 5: base + 0.05}, np.ones(400))[0] == best
 
 
-def test_series_of_a_rare_class_count_as_much_as_others():
+def test_classes_have_equal_weight_in_order_search():
     common, rare = np.zeros(90), np.ones(10)
     weights = np.concatenate([np.full(90, 100 / (2 * 90)), np.full(10, 100 / (2 * 10))])
     losses = {0: np.concatenate([common, rare]), 1: np.concatenate([common + 0.5, rare - 0.9])}
@@ -53,8 +53,8 @@ def test_series_of_a_rare_class_count_as_much_as_others():
     assert order_search.choose(losses, weights)[1][1]["validation_lsel"] == pytest.approx(0.3)
 
 
-def test_a_few_large_losses_do_not_hide_a_worse_order():
-    """Most series gain a little from over-confident scores, and a few lose very much."""
+def test_worse_order_is_rejected_despite_large_standard_error():
+    """With overconfident scores, most series have a slightly lower loss and a few have a very large one."""
     rng = np.random.default_rng(3)
     right = rng.uniform(0.1, 0.3, 500)
     too_sure = right - 0.05
@@ -69,7 +69,7 @@ def small(kind=Accumulator, max_epochs=12, **params):
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_an_autoregressive_world_gives_its_own_order(order, monkeypatch):
+def test_order_search_finds_order_of_autoregressive_data(order, monkeypatch):
     monkeypatch.setattr(order_search, "CANDIDATES", (0, 1, 2, 3))
     model = small().fit(examples(*autoregressive(400, order)))
     assert model.order_ == order
@@ -83,7 +83,7 @@ def test_independent_samples_give_order_zero(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [Accumulator, TanhTandem])
-def test_a_handful_of_series_is_enough_to_choose_on(kind):
+def test_order_search_works_with_few_series(kind):
     X, y, _ = gaussian(8, offset=3.0, channels=2, steps=3)
     assert small(kind, max_epochs=2).fit(examples(X, y)).order_ in (0, 1, 2, None)
 
@@ -95,7 +95,7 @@ def test_series_of_one_sample_have_order_zero():
     assert [one["order"] for one in model.report_["order_search"]] == [0]
 
 
-def test_the_search_reads_a_sample_of_large_sets(monkeypatch):
+def test_order_search_uses_sample_of_large_data(monkeypatch):
     monkeypatch.setattr(order_search, "SEARCH_SERIES", 30)
     monkeypatch.setattr(order_search, "CANDIDATES", (0,))
     monkeypatch.setattr(order_search, "SEARCH_STEPS", 3)
@@ -110,17 +110,17 @@ def test_the_search_reads_a_sample_of_large_sets(monkeypatch):
 
     monkeypatch.setattr(order_search, "train", spy)
     small(polish=False).fit(data)
-    assert searched == [(30, 3, None)] * 2  # order 0 and no finite one; a batch holds all 30
+    assert searched == [(30, 3, None)] * 2  # order 0 and no finite order; one batch holds all 30 series
 
 
-def test_a_search_without_polish_and_one_with_differ_in_their_losses():
+def test_polishing_changes_losses_of_order_search():
     X, y, _ = gaussian(60, channels=2, steps=3)
     found = [small(max_epochs=1, polish=polish).fit(examples(X, y)).report_ for polish in (False, True)]
     first, second = ([one["validation_lsel"] for one in report["order_search"]] for report in found)
     assert first != second
 
 
-def test_without_validation_series_there_is_nothing_to_choose_on():
+def test_order_search_without_validation_series_raises():
     X, y, _ = gaussian(20, channels=2, steps=3)
     model = Accumulator(training=Training(validation_fraction=0))
     with pytest.raises(ValueError, match="`order`='auto' needs validation series"):

@@ -1,4 +1,4 @@
-"""The polish finds the optimum of a convex problem: compared with scikit-learn, plain sums and the truth."""
+"""Tests of polishing against scikit-learn, plain sums and true log-likelihood ratios."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ NETWORKS = [
 
 
 def every_sample_once(multiplets, y, lengths):
-    """The multiplet loss of windows one after the other, a series and a window at a time."""
+    """Compute the multiplet loss of windows that do not overlap, one series and one window at a time."""
     samples = multiplets.shape[2]
     total = 0.0
     for k in range(3):
@@ -52,7 +52,7 @@ def every_sample_once(multiplets, y, lengths):
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize(("kind", "order", "params"), NETWORKS)
-def test_the_problem_has_the_loss_and_gradient_of_the_network(world, kind, order, params, ratio):
+def test_problem_loss_and_gradient_equal_those_of_network(world, kind, order, params, ratio):
     X, y = world
     lengths = np.random.default_rng(0).integers(1, 8, len(X))
     data = examples(X, y, lengths=lengths)
@@ -70,10 +70,10 @@ def test_the_problem_has_the_loss_and_gradient_of_the_network(world, kind, order
     np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
 
 
-def test_single_samples_give_the_logistic_regression_of_scikit_learn():
+def test_polishing_single_samples_equals_logistic_regression():
     X, y, _ = gaussian(400, steps=5)
     net = made(AccumulatorModule, 0, hidden=1)
-    with torch.no_grad():  # a constant body leaves the linear skip alone
+    with torch.no_grad():  # with a constant body, only the skip connection to the sample remains
         net.body.lags.zero_()
         net.body.bias.zero_()
     polish(net, task(examples(X, y), llre_ratio=0.0))
@@ -85,7 +85,7 @@ def test_single_samples_give_the_logistic_regression_of_scikit_learn():
 
 
 @pytest.mark.parametrize(("kind", "order", "params"), NETWORKS)
-def test_the_polish_never_raises_the_validation_loss(world, kind, order, params):
+def test_polishing_never_increases_validation_loss(world, kind, order, params):
     X, y = world
     net = made(kind, order, classes=3, **params)
     both = task(examples(X[:60], y[:60]), examples(X[60:], y[60:]))
@@ -95,16 +95,16 @@ def test_the_polish_never_raises_the_validation_loss(world, kind, order, params)
     assert loss == pytest.approx(report["validation_loss"], rel=1e-4)
 
 
-def test_without_a_validation_set_the_ridge_is_fixed(world):
+def test_ridge_is_fixed_without_validation_set(world):
     net = made(AccumulatorModule, 1, classes=3, hidden=4)
     assert polish(net, task(examples(*world)), ridges=(1e-1, 1e-2, 1e-3)) == {"ridge": 1e-2}
 
 
 @pytest.mark.parametrize("kept", [0, 2, 4])
-def test_what_exceeds_the_memory_budget_is_computed_again(world, kept, monkeypatch):
+def test_features_beyond_memory_budget_are_computed_again(world, kept, monkeypatch):
     X, y = world
     data, net = examples(X, y), made(AccumulatorModule, 1, 3)
-    four = task(data, llre_ratio=0.5, batch_size=-(-len(y) // 4))  # four batches, the last no larger
+    four = task(data, llre_ratio=0.5, batch_size=-(-len(y) // 4))  # four batches
     start = read_parameters(net.readout)
     expected = _Problem(net, four).loss(start, data)
     sizes = [batch.bytes for batch in _Problem(net, four)._computed(data, 0)]
@@ -126,7 +126,7 @@ def test_parameters_round_trip():
     assert all(torch.equal(kept[name], value) for name, value in layer.state_dict().items())
 
 
-def test_large_evidence_gets_its_scale():
+def test_polishing_corrects_scale_of_large_evidence():
     X, y, _ = gaussian(3000, offset=2.0, channels=8, steps=30)
     new, _, truth = gaussian(300, offset=2.0, channels=8, steps=30, seed=1)
     options = {"order": 0, "llre_ratio": 1.0, "hidden": 8, "training": Training(max_epochs=2)}

@@ -1,1 +1,1 @@
-"""The exact fast forms that the networks are computed by."""
+"""Fast, exact implementations of the expensive parts of the networks."""

@@ -1,6 +1,7 @@
-"""Large buffers used again: fresh memory costs a page fault every four kilobytes.
+"""Reuse of large buffers, because new memory costs one page fault per four kilobytes.
 
-A training step wants the same sizes as the one before it, and the system takes large blocks back at once.
+Each training step needs buffers of the same sizes as the one before it, and freed large blocks are returned
+to the operating system immediately.
 """
 
 from __future__ import annotations
@@ -10,13 +11,20 @@ from threading import Lock
 
 from torch import Tensor
 
-MOST = 4  # buffers kept, the newest
+MOST = 4  # maximum number of buffers to keep; the newest are kept
 _spare: list[Tensor] = []
 _lock = Lock()
 
 
 def take(like: Tensor, *shape: int) -> Tensor:
-    """Return an uninitialised tensor of the type and on the device of `like`.
+    """Return an uninitialized tensor with the type and device of `like`.
+
+    Parameters
+    ----------
+    like
+        Tensor that determines the type and the device.
+    shape
+        Shape of the result.
 
     Examples
     --------
@@ -33,7 +41,7 @@ def take(like: Tensor, *shape: int) -> Tensor:
 
 
 def give(tensor: Tensor) -> None:
-    """Hand a tensor back that nobody will read again."""
+    """Release a tensor for reuse. It must not be read again."""
     with _lock:
         _spare.append(tensor.view(-1))
         del _spare[:-MOST]

@@ -1,7 +1,7 @@
-"""Which tensors the numba kernels serve, and how their work is shared by threads.
+"""Selection of the numba kernels, and distribution of their work over threads.
 
-Importing numba takes half a second, so that happens on first use. Where numba has no build for a new Python
-yet, the plain torch forms run in place of the kernels.
+Importing numba takes half a second, so it is imported on first use. Without numba, for example on a new
+Python version that it does not support yet, plain torch code runs instead of the kernels.
 """
 
 from __future__ import annotations
@@ -19,13 +19,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-WORTH_A_THREAD = 1 << 16  # elements: below that, waking a thread costs more than it saves
+WORTH_A_THREAD = 1 << 16  # elements; for fewer, waking a thread costs more time than it saves
 
 
 def kernels_for(name: str, *tensors: Tensor) -> ModuleType | None:
-    """Return the kernels in the module of that name beside this one, or None where plain torch must do.
+    """Return a module of kernels, or None if plain torch must be used.
 
-    Kernels exist for float32 and float64 tensors (all of one type) on the CPU, if numba is installed.
+    The kernels require numba and tensors on the CPU that are all float32 or all float64.
+
+    Parameters
+    ----------
+    name
+        Name of the module in this package.
+    tensors
+        Tensors that the kernels will process.
     """
     first = tensors[0]
     if first.dtype not in (torch.float32, torch.float64):
@@ -46,20 +53,22 @@ def numba_is_there() -> bool:
 
 
 def in_threads(kernel: Callable[..., None], rows: int, row_size: int, *arguments: Any) -> None:
-    """Call kernel(start, stop, *arguments) on parts of range(rows), as many at a time as torch has threads.
+    """Run a kernel on parts of its rows, with as many threads as torch uses.
 
-    The kernel must release the lock of the interpreter and treat each row by itself, so that the parts
-    change nothing in the outcome. Threads of our own and not numba's: its pool does not survive a fork,
-    and parallel kernels take seconds to compile.
+    The kernel must release the global interpreter lock (GIL) and process each row independently, so that the
+    split into parts does not change the result. The threads are not those of numba, because the thread pool
+    of numba does not survive a fork, and because parallel numba kernels take seconds to compile.
 
     Parameters
     ----------
     kernel
-        Called in several threads.
+        Function that is called as ``kernel(start, stop, *arguments)`` for parts of ``range(rows)``.
     rows
-        How many rows there are.
+        Number of rows.
     row_size
-        Elements the kernel visits in a row: small work stays in one thread.
+        Number of elements that the kernel visits per row. Small tasks run in one thread.
+    arguments
+        Further arguments of the kernel.
     """
     threads = torch.get_num_threads()
     parts = min(rows, rows * row_size // WORTH_A_THREAD, 4 * threads)
@@ -69,7 +78,8 @@ def in_threads(kernel: Callable[..., None], rows: int, row_size: int, *arguments
     waiting = deque(pairwise([rows * part // parts for part in range(parts + 1)]))
 
     def work() -> None:
-        # First come, first served: torch's own threads keep a core busy for some milliseconds after use.
+        # Each thread takes the next part when it is free. A fixed assignment would be slower, because the
+        # threads of torch keep cores busy for some milliseconds after use.
         while True:
             try:
                 start, stop = waiting.popleft()
@@ -86,5 +96,5 @@ def in_threads(kernel: Callable[..., None], rows: int, row_size: int, *arguments
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """Return the threads of a process: a fork needs its own."""
+    """Return the thread pool of a process. After a fork, the child needs a new pool."""
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="stopwise")

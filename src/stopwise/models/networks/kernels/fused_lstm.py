@@ -1,7 +1,8 @@
-"""All that is elementwise in a step of the window LSTM, in one pass over memory each way.
+"""Numba kernels for the elementwise part of a step of the window LSTM.
 
-`recurrence` does the matrix products and says what the arrays are. A row is a window of a series. NaN must
-come out where NaN goes in, so comparisons below are written the way round that lets it through.
+The forward and the backward pass each need one pass over memory. `recurrence` computes the matrix products
+and documents the arrays. A row is a window of a series. NaN inputs must give NaN outputs, so the comparisons
+below are written such that NaN is passed on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numba
 import numpy as np
 from numba.extending import overload
 
-# Fused multiply-adds only: reordering sums would break the rounding trick in `_exp32`.
+# Allow only fused multiply-adds. Reordering of sums would break the rounding trick in `_exp32`.
 compiled = numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 
 Array = np.ndarray[Any, Any]
@@ -22,10 +23,10 @@ Array = np.ndarray[Any, Any]
 
 @compiled
 def _exp32(x: Any) -> Any:
-    """Exponential of a float32 within 2 units in the last place, in a form LLVM can vectorise.
+    """Exponential of a float32 within 2 units in the last place, in a form that LLVM can vectorize.
 
-    x = n log 2 + r with |r| <= log(2)/2; the polynomial for eʳ is that of the Cephes library. Adding
-    1.5·2²³ leaves the integer n in the low bits, from where it moves to the exponent of 2ⁿ.
+    ``x = n log 2 + r`` with ``|r| <= log(2)/2``. The polynomial for eʳ is from the Cephes library. Adding
+    1.5·2²³ leaves the integer n in the low bits, from which it is shifted into the exponent of 2ⁿ.
     """
     f = np.float32
     x = f(-87.3) if x < f(-87.3) else x
@@ -45,7 +46,7 @@ def _exp32(x: Any) -> Any:
 
 @compiled
 def _tanh32(x: Any) -> Any:
-    """Hyperbolic tangent of a float32: a polynomial near 0, where the exponentials would cancel."""
+    """Hyperbolic tangent of a float32, by a polynomial near 0, where exponentials would cancel."""
     f = np.float32
     size = abs(x)
     s = x * x
@@ -77,11 +78,11 @@ def _typed_tanh(x: Any) -> Callable[[Any], Any]:
 
 @compiled
 def _squash(x: Any, bounded: bool, alpha: Any, root: Any) -> Any:
-    """Activate candidate or cell by tanh, or by B2Bsqrt with α and √α."""
+    """Apply the activation: tanh if `bounded`, otherwise B2Bsqrt with α and √α."""
     if bounded:
         return _tanh(x)
     size = math.sqrt(alpha + abs(x)) + root
-    return x if size == 0 else x / size  # 0/0 where α = 0 and x = 0
+    return x if size == 0 else x / size  # avoid 0/0 for α = 0 and x = 0
 
 
 @compiled
@@ -93,8 +94,8 @@ def _slope(y: Any, bounded: bool, root: Any, one: Any) -> Any:
     return one / (size + size)
 
 
-# The rows below lie in the first-level cache, so several short loops over one cost little. A single long
-# loop over all arrays measured slower.
+# The rows below fit into the first-level cache, so several short loops over a row cost little. In
+# measurements, a single long loop over all arrays was slower.
 
 
 @compiled
@@ -109,7 +110,7 @@ def advance(
     bounded: bool,
     alpha: float,
 ) -> None:
-    """Add the inputs of step m to its gates and activate them in place; write its cells and states."""
+    """Add the inputs of step m to its gates, activate the gates in place, and write cells and states."""
     batch, size = projected.shape[1], cells.shape[2]
     zero, one, al = gates.dtype.type(0), gates.dtype.type(1), gates.dtype.type(alpha)
     root = gates.dtype.type(math.sqrt(alpha))
@@ -145,9 +146,9 @@ def retreat(
     bounded: bool,
     alpha: float,
 ) -> None:
-    """Overwrite the gates of step m by their gradients, and dc by that of the cells before.
+    """Overwrite the gates of step m with their gradients, and dc with the gradient of the cells of step m−1.
 
-    dh comes from step m+1 and dc from there too; what the caller asks of the states of step m is added.
+    On entry, dh and dc are the gradients from step m+1. The gradient `d_states` of the output is added here.
     """
     size = cells.shape[2]
     zero, one, al = gates.dtype.type(0), gates.dtype.type(1), gates.dtype.type(alpha)
@@ -177,7 +178,7 @@ def retreat(
 
 @compiled
 def fold(start: int, stop: int, d_gates: Array, d_projected: Array) -> None:
-    """Add what the windows give to the sample they share: d_gates (M, W, B·4H) → d_projected (T, B·4H)."""
+    """Sum the gradients of all windows per step: d_gates (M, W, B·4H) → d_projected (T, B·4H)."""
     samples, windows, size = d_gates.shape
     for step in range(start, stop):
         total = d_projected[step]

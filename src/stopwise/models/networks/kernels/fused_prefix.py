@@ -1,9 +1,10 @@
-"""Attention inside every prefix of a window: all the work on (prefix, token) pairs, row by row.
+"""Numba kernels for attention inside every prefix of a window.
 
-`prefix_attention` says what is computed. A row is a window of M samples with h heads of size d; pairs hold
-the tokens s <= i of prefix i side by side, prefix after prefix: pair (i, s) is number i(i+1)/2 + s. Tokens
-are innermost everywhere, so that the short loops vectorise. The pairs of a row fit into the cache and exist
-only there; the small matrix products are done here too, so that threads meet once for all rows.
+`prefix_attention` documents the computation. A row is a window of M samples with h heads of size d. Arrays of
+pairs hold the tokens s <= i of prefix i, one prefix after the other, so pair (i, s) has index i(i+1)/2 + s.
+Tokens are always the innermost dimension, so that the short loops can be vectorized. The pairs of a row fit
+into the cache and are never written to larger arrays. The small matrix products are also computed here, so
+that the threads need to synchronize only once for all rows.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numpy as np
 
 from stopwise.models.networks.kernels.fused_lstm import _exp
 
-# Sums may be reordered, once and for all when compiled; NaN and infinity keep their meaning.
+# The compiler may reorder sums; the order is then fixed. NaN and infinity are handled correctly.
 compiled = numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
 
 Array = np.ndarray[Any, Any]
 
-TILE = 256  # pairs of all units at a time: what the first-level cache holds
+TILE = 256  # pairs processed at a time, for all units, such that they fit into the first-level cache
 
 
 @compiled
@@ -39,13 +40,17 @@ def forward(
     Parameters
     ----------
     start, stop
-        The rows.
+        Range of rows to process.
     scores
-        (R, h, M, M) products of key j and query s.
+        (R, h, M, M) scaled products of key j and query s.
     v
         (R, M, h·d) values.
-    units, expand
-        (R, ff, M) and (ff, h·d).
+    units
+        (R, ff, M) contributions of the samples to the units.
+    expand
+        (ff, h·d) map from the heads to the units.
+    heads, fired
+        Output arrays.
     """
     softmax, pairs, hidden = _scratch(scores, expand)
     for row in range(start, stop):
@@ -70,7 +75,7 @@ def backward(
     d_units: Array,
     d_expand: Array,
 ) -> None:
-    """Write the gradients of the inputs of `forward`; that of expand is (R, ff, h·d), each row's own part."""
+    """Write the gradients of the inputs of `forward`; the gradient of `expand` is (R, ff, h·d), per row."""
     softmax, pairs, hidden = _scratch(scores, expand)
     heads, d_pairs = np.empty_like(v[0]), np.empty_like(pairs)
     for row in range(start, stop):
@@ -84,10 +89,10 @@ def backward(
 
 @compiled
 def _scratch(scores: Array, expand: Array) -> tuple[Array, Array, Array]:
-    """Return memory for what a row needs.
+    """Allocate the arrays for one row: softmax, pairs and hidden.
 
-    softmax (3, h, M, M') holds the weights, fading factors and sums of weights after sample j. M' >= M is a
-    multiple of 8, since loops over whole vectors are faster; what lies past M is finite and is ignored.
+    softmax (3, h, M, M') holds the weights, decay factors and sums of weights after sample j. M' >= M is a
+    multiple of 8, because loops over full vectors are faster. The values beyond M are finite and ignored.
     """
     heads, samples = scores.shape[1:3]
     count = samples * (samples + 1) // 2
@@ -101,10 +106,10 @@ def _scratch(scores: Array, expand: Array) -> tuple[Array, Array, Array]:
 
 @compiled
 def _mix(scores: Array, v: Array, softmax: Array, pairs: Array, sums: Array) -> None:
-    """Write the heads' outcomes (h·d, pairs) and their sums (M, h·d) over tokens, by an online softmax.
+    """Write the outputs of the heads (h·d, pairs) and their sums (M, h·d) over tokens by an online softmax.
 
-    Weights are relative to the running maximum: when sample j raises it, all that was summed fades by the
-    same factor, so no prefix can underflow.
+    Weights are relative to the running maximum. When sample j raises the maximum, all sums so far are
+    multiplied by the same decay factor, so no prefix can underflow.
     """
     heads, samples, wide = softmax.shape[1:]
     size = v.shape[1] // heads
@@ -127,7 +132,7 @@ def _mix(scores: Array, v: Array, softmax: Array, pairs: Array, sums: Array) -> 
                 high[s] = top
             for s in range(wide):
                 e_j[s] = _exp(z[s] - high[s])
-            before = den[j - 1] if j > 0 else running[0]  # 0 at first
+            before = den[j - 1] if j > 0 else running[0]  # `running` is 0 at this point
             for s in range(wide):
                 den_j[s] = before[s] * fade_j[s] + e_j[s]
             for s in range(wide):
@@ -155,10 +160,10 @@ def _unmix(
     d_scores: Array,
     d_v: Array,
 ) -> None:
-    """Write d_scores (h, M, M) and d_v (M, h·d), from the last sample back to the first.
+    """Write d_scores (h, M, M) and d_v (M, h·d), iterating from the last sample to the first.
 
-    d_pairs is the gradient of pairs without that of their sums, d_heads (M, h·d). What later prefixes ask
-    of the running sums fades as they do.
+    d_pairs is the gradient of the pairs except for the part through their sums, which is d_heads (M, h·d).
+    The gradients of the running sums are multiplied by the same decay factors as the sums.
     """
     heads, samples, wide = softmax.shape[1:]
     size = v.shape[1] // heads
@@ -219,7 +224,7 @@ def _fire(hidden: Array, units: Array, fired: Array) -> None:
 
 @compiled
 def _unfire(hidden: Array, units: Array, d_fired: Array, d_units: Array) -> None:
-    """Overwrite hidden by its gradient; write d_units (ff, M)."""
+    """Overwrite `hidden` with its gradient and write d_units (ff, M)."""
     size, samples = units.shape
     zero = hidden.dtype.type(0)
     for f in range(size):
@@ -235,7 +240,7 @@ def _unfire(hidden: Array, units: Array, d_fired: Array, d_units: Array) -> None
 
 @compiled
 def _multiply(matrix: Array, pairs: Array, out: Array) -> None:
-    """Write matrix @ pairs, eight rows of pairs at a time to load and store the sums less often."""
+    """Write matrix @ pairs, with eight rows of pairs at a time to reduce loads and stores of the sums."""
     inner, count = pairs.shape
     for low in range(0, count, TILE):
         tile = slice(low, min(low + TILE, count))
@@ -269,7 +274,7 @@ def _multiply(matrix: Array, pairs: Array, out: Array) -> None:
 
 @compiled
 def _multiply_transposed(left: Array, right: Array, out: Array) -> None:
-    """Write left @ rightᵀ, both (·, pairs), four columns at a time."""
+    """Write left @ rightᵀ for two arrays (·, pairs), with four columns at a time."""
     zero = left.dtype.type(0)
     inner, count = right.shape
     out[:] = zero

@@ -1,8 +1,9 @@
-"""Attention inside every prefix of a window, summed over its tokens.
+"""Attention inside every prefix of a window, summed over the tokens of the prefix.
 
-A sample in a prefix of i samples attends to those i alone, so each (token, prefix) pair has its own
-outcome; but the scores q·k are shared by all prefixes, so with running sums of e·v and e over the samples
-the outcomes of all prefixes cost no more than those of one.
+A sample in a prefix of i samples attends only to these i samples, so each (token, prefix) pair has a
+different output. The attention scores q·k, however, are the same for all prefixes. With running sums of e·v
+and e over the samples, where e is the exponential of the score, the outputs of all prefixes cost no more than
+those of one.
 """
 
 from __future__ import annotations
@@ -19,22 +20,25 @@ from torch.autograd.function import once_differentiable
 
 from stopwise.models.networks.kernels.fused import in_threads, kernels_for
 
-FEW = 2  # prefix lengths: up to here one attention for each is the fastest
+FEW = 2  # up to this number of prefix lengths, one attention per length is fastest
 
 
 class TokenVariance(NamedTuple):
-    """The variance of a token y + O a, D wide, from its heads a alone.
+    """Coefficients of the variance of a token ``y + O a`` of size D as a function of its heads a.
 
-    With C subtracting the mean over the D components, it is (|Cy|² + 2 (Oᵀ C y)·a + aᵀ (Oᵀ C O) a) / D.
+    The variance is ``(|Cy|² + 2 (Oᵀ C y)·a + aᵀ (Oᵀ C O) a) / D``, where C subtracts the mean over the D
+    components.
 
     Parameters
     ----------
-    own, cross
-        (R, M, 1) and (R, M, h·d): |Cy|² / D + ε and 2 Oᵀ C y / D of each token.
+    own
+        (R, M, 1) values of ``|Cy|² / D + ε`` for each token.
+    cross
+        (R, M, h·d) values of ``2 Oᵀ C y / D`` for each token.
     square
-        (h·d, h·d) Oᵀ C O / D.
+        (h·d, h·d) matrix ``Oᵀ C O / D``.
     bias
-        (ff,) what each unit gets after the division by the root of the variance.
+        (ff,) bias of each unit, added after the division by the standard deviation.
     """
 
     own: Tensor
@@ -43,10 +47,10 @@ class TokenVariance(NamedTuple):
     bias: Tensor
 
     def normalize(self, units: Tensor, heads: Tensor) -> Tensor:
-        """Return what reaches the units (R, i, ff) of the first i tokens, given their heads (R, i, h·d)."""
+        """Return the inputs (R, i, ff) of the units for the first i tokens, given their heads (R, i, h·d)."""
         i = heads.shape[1]
         change = ((self.cross[:, :i] + F.linear(heads, self.square)) * heads).sum(2, keepdim=True)
-        # Rounding must not make a variance that the heads take away negative.
+        # The heads can reduce the variance to almost 0, and rounding must not make it negative.
         variance = (self.own[:, :i] + change).clamp(min=torch.finfo(heads.dtype).tiny)
         return units * variance.rsqrt() + self.bias
 
@@ -60,30 +64,33 @@ def pool_prefixes(
     lengths: range,
     variance: TokenVariance | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the sums over a prefix's tokens of the heads and of the fired feed-forward units.
+    """Sum the heads and the feed-forward activations over the tokens of each prefix.
 
     Parameters
     ----------
     q, k, v
         (R, h, M, d) queries, keys and values of the M samples of R windows.
     units
-        (R, M, ff) what the sample itself gives to each unit.
+        (R, M, ff) contribution of each sample itself to the units.
     expand
-        (ff, h·d) what the attention's heads give to each unit.
+        (ff, h·d) map from the attention heads to the units.
     lengths
-        The prefix lengths wanted.
+        Prefix lengths to compute.
     variance
-        Given, the units are those of normalized tokens: `units` and `expand` come of centred ones.
+        If given, the tokens are normalized before the units. `units` and `expand` must then be computed from
+        centered tokens.
 
     Returns
     -------
-    heads, fired
-        (R, lengths, h·d) and (R, lengths, ff): Σ_s a_s and Σ_s relu(units_s + expand a_s).
+    heads
+        (R, lengths, h·d) sums ``Σ_s a_s`` over the tokens s of a prefix.
+    fired
+        (R, lengths, ff) sums ``Σ_s relu(units_s + expand a_s)``.
     """
     every = variance is None and len(lengths) > FEW and lengths == range(1, q.shape[2] + 1)
     kernels = kernels_for("fused_prefix", q, k, v, units, expand) if every else None
     if kernels:
-        scores = k @ q.transpose(2, 3) / math.sqrt(q.shape[3])  # (R, h, M, M), tokens innermost
+        scores = k @ q.transpose(2, 3) / math.sqrt(q.shape[3])  # (R, h, M, M), queries innermost
         values = v.transpose(1, 2).flatten(2)  # (R, M, h·d)
         return PrefixSums.apply(scores, values, units.transpose(1, 2), expand, kernels)
     heads, fired = [], []
@@ -97,7 +104,7 @@ def pool_prefixes(
 
 
 class Windows(torch.autograd.Function):
-    """Windows of a series, as `Tensor.unfold`, with a backward pass that adds slices."""
+    """Windows of a series, as by `Tensor.unfold`, with a backward pass that adds slices."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, samples: int) -> Tensor:
@@ -108,7 +115,7 @@ class Windows(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_windows: Tensor) -> tuple[Tensor, None]:
-        """Add what the windows ask of the sample they share."""
+        """Sum the gradients of all windows per sample."""
         batch, windows, samples, size = d_windows.shape
         if windows == 1:
             return d_windows[:, 0], None
@@ -119,7 +126,10 @@ class Windows(torch.autograd.Function):
 
 
 class PrefixSums(torch.autograd.Function):
-    """The sums of `pool_prefixes` for all prefixes, by kernels that keep no pairs: backward remakes them."""
+    """Sums of `pool_prefixes` for all prefixes, by kernels.
+
+    The (prefix, token) pairs are not stored. The backward pass computes them again.
+    """
 
     @staticmethod
     def forward(
@@ -138,10 +148,12 @@ class PrefixSums(torch.autograd.Function):
             (R, h, M, M) scaled products of key j and query s.
         v
             (R, M, h·d) values.
-        units, expand
-            (R, ff, M) and (ff, h·d).
+        units
+            (R, ff, M) contributions of the samples to the units.
+        expand
+            (ff, h·d) map from the heads to the units.
         kernels
-            The module of kernels.
+            Module of kernels.
         """
         inputs = [tensor.detach().contiguous() for tensor in (scores, v, units, expand)]
         heads = torch.empty_like(inputs[1])
@@ -178,7 +190,7 @@ class PrefixSums(torch.autograd.Function):
 
 
 def _run(kernel: Callable[..., None], scores: Tensor, v: Tensor, *others: Tensor) -> None:
-    """Run a kernel over the rows, whose work is in their (prefix, token) pairs."""
+    """Run a kernel over the rows. The work per row is proportional to the number of (prefix, token) pairs."""
     rows, samples, width = v.shape
     arrays = [tensor.numpy() for tensor in (scores, v, *others)]
     in_threads(kernel, rows, samples * samples * width, *arrays)

@@ -1,11 +1,12 @@
-"""An LSTM over every window of a series at once, with a hand-written backward pass.
+"""LSTM over all windows of a series at once, with a hand-written backward pass.
 
-Two facts make it cheap. All windows advance together: the inputs are projected once, and at inner step m
-the windows that start at 0..W−1 read the projections m..m+W−1, a contiguous slice when time is the
-leading dimension, so no window is ever copied. And unrolled autograd costs more than the arithmetic: the
-backward loop here carries only dh and dc, and the weight gradients are one GEMM each after it.
+Two properties make it fast. First, all windows advance together. The inputs are projected once, and at inner
+step m the windows that start at 0..W−1 read the projections m..m+W−1. This is a contiguous slice if time is
+the leading dimension, so no window is copied. Second, the backward pass avoids the overhead of autograd on
+the unrolled loop, which is larger than the arithmetic itself. The backward loop computes only dh and dc; each
+weight gradient is then one matrix product (GEMM).
 
-What is elementwise in a step is done by `fused_lstm` where numba is available, by torch elsewhere.
+The elementwise part of a step uses `fused_lstm` if numba is available, and torch otherwise.
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ from stopwise.models.networks.kernels.fused import in_threads, kernels_for
 
 
 class Squash(NamedTuple):
-    """The activation of candidate and cell: tanh, or B2Bsqrt with its α."""
+    """Activation of candidate and cell: tanh if `bounded`, otherwise B2Bsqrt with parameter α."""
 
     bounded: bool
     alpha: float = 1.0
 
     def apply(self, x: Tensor) -> Tensor:
-        """Activate x."""
+        """Apply the activation to x."""
         if self.bounded:
             return torch.tanh(x)
         size = x.abs().add_(self.alpha).sqrt_().add_(math.sqrt(self.alpha))
         return torch.div(x, size, out=size) if self.alpha > 0 else torch.where(x == 0, x, x / size)
 
     def slope(self, y: Tensor) -> Tensor:
-        """Return the derivative as a function of the value y; for B2Bsqrt it is 1/(2(|y| + √α))."""
+        """Return the derivative as a function of the output y; for B2Bsqrt it is ``1/(2(|y| + √α))``."""
         if self.bounded:
             return 1 - y * y
         return y.abs().add_(math.sqrt(self.alpha)).mul_(2).reciprocal_()
 
 
 class WindowStates(torch.autograd.Function):
-    """Hidden states of an LSTM restarted at every window."""
+    """Hidden states of an LSTM that starts from zero in every window."""
 
     @staticmethod
     def forward(ctx: Any, projected: Tensor, recurrent: Tensor, samples: int, squash: Squash) -> Tensor:
@@ -57,14 +58,14 @@ class WindowStates(torch.autograd.Function):
         recurrent
             (4H, H) recurrent weights.
         samples
-            M: samples per window.
+            M, the number of samples per window.
         squash
-            The activation of candidate and output.
+            Activation of candidate and output.
 
         Returns
         -------
         states
-            (M, W, B, H): after 1..M samples of each of the W = T−M+1 windows.
+            (M, W, B, H) states after 1..M samples of each of the W = T−M+1 windows.
         """
         gates, cells, states = _run(projected, recurrent, samples, squash)
         ctx.save_for_backward(projected, recurrent, states)
@@ -75,9 +76,9 @@ class WindowStates(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_states: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Carry dh and dc backwards; the weight gradient is one GEMM at the end."""
+        """Propagate dh and dc backward through the steps, then compute the weight gradient as one GEMM."""
         projected, recurrent, states = ctx.saved_tensors
-        if ctx.gates is None:  # a second backward pass: the first wrote its gradients over them
+        if ctx.gates is None:  # in a second backward pass, because the first overwrote the gates
             ctx.gates, ctx.cells, _ = _run(projected, recurrent, ctx.samples, ctx.squash)
         gates, cells = ctx.gates, ctx.cells
         ctx.gates = ctx.cells = None
@@ -85,7 +86,7 @@ class WindowStates(torch.autograd.Function):
         dh, dc = cells.new_zeros(2, rows, hidden)
         tensors = (d_states.reshape(cells.shape).contiguous(), gates, cells, dh, dc)
         retreat = _in_parts("retreat", tensors) or partial(_retreat, *tensors)
-        steps = gates.unbind()  # from here on they turn into their gradients
+        steps = gates.unbind()  # the loop below overwrites the gates with their gradients
         for m in range(samples - 1, -1, -1):
             retreat(m, *ctx.squash)
             if m:
@@ -117,11 +118,11 @@ def _run(projected: Tensor, recurrent: Tensor, samples: int, squash: Squash) -> 
 
 
 def _in_parts(kernel: str, tensors: tuple[Tensor, ...]) -> Callable[..., None] | None:
-    """Return the kernel bound to the tensors, the rows spread over threads; None where there is none."""
+    """Return a kernel bound to the tensors, with its rows distributed over threads; None without kernels."""
     kernels = kernels_for("fused_lstm", *tensors)
     if kernels is None:
         return None
-    rows, width = tensors[1].shape[1:]  # of the gates
+    rows, width = tensors[1].shape[1:]  # shape of the gates
     arrays = [tensor.detach().numpy() for tensor in tensors]
     return partial(in_threads, getattr(kernels, kernel), rows, width, *arrays)
 
@@ -129,7 +130,7 @@ def _in_parts(kernel: str, tensors: tuple[Tensor, ...]) -> Callable[..., None] |
 def _advance(
     projected: Tensor, gates: Tensor, cells: Tensor, states: Tensor, m: int, bounded: bool, alpha: float
 ) -> None:
-    """Add the inputs of step m to its gates and activate them in place; write its cells and states."""
+    """Add the inputs of step m to its gates, activate the gates in place, and write cells and states."""
     squash = Squash(bounded, alpha)
     batch, (_, rows, hidden) = projected.shape[1], cells.shape
     inputs = projected[m : m + rows // batch].reshape(gates[m].shape)
@@ -156,9 +157,9 @@ def _retreat(
     bounded: bool,
     alpha: float,
 ) -> None:
-    """Overwrite the gates of step m by their gradients, and dc by that of the cells before.
+    """Overwrite the gates of step m with their gradients, and dc with the gradient of the cells of step m−1.
 
-    dh comes from step m+1 and dc from there too; what the caller asks of the states of step m is added.
+    On entry, dh and dc are the gradients from step m+1. The gradient `d_states` of the output is added here.
     """
     squash = Squash(bounded, alpha)
     i, f, o, candidate = gates[m].split(dh.shape[1], dim=1)
@@ -174,7 +175,7 @@ def _retreat(
 
 
 def _fold(d_gates: Tensor, projected: Tensor) -> Tensor:
-    """Return the gradient (T, B, 4H) of the projections, which the windows share."""
+    """Return the gradient (T, B, 4H) of the projections, summed over all windows."""
     steps, batch, width = projected.shape
     samples = len(d_gates)
     windows = steps - samples + 1

@@ -1,4 +1,4 @@
-"""Temporal integrators: torch modules that turn a growing series into the evidence for each class."""
+"""Temporal integrators, which are torch modules that score each class after every sample of a series."""
 
 from stopwise.models.networks.modules.accumulator import AccumulatorModule
 from stopwise.models.networks.modules.activations import b2bsqrt

@@ -1,7 +1,7 @@
-"""The accumulator: the network emits increments of evidence and the head adds them up.
+"""Accumulator network, which computes an increment of evidence per sample and adds the increments up.
 
-By the chain rule log p(x_1..x_t | k) is the sum over s of log p(x_s | x_<s, k): each term is moderate even
-where the sum is in the hundreds. Saturation then bounds the increment, never the sum.
+By the chain rule, ``log p(x_1..x_t | k)`` is the sum over s of ``log p(x_s | x_1..x_{s-1}, k)``. Each term is
+moderate even where the sum is in the hundreds. Saturation bounds the increments, but not their sum.
 """
 
 from __future__ import annotations
@@ -16,18 +16,23 @@ from stopwise.validation import check_choice, check_integer, check_real
 
 
 class WindowBody(nn.Module):
-    """Features of the last M samples: one hidden layer, the same at every step.
+    """Features of the last M samples: one hidden layer, shared by all steps.
 
-    Where fewer than M samples have come, the missing ones count nothing and a bias of its own says so.
+    In the first M−1 steps the missing samples are treated as zeros, and each number of available samples has
+    a separate bias.
 
     Parameters
     ----------
-    channels, hidden, window
-        D, H and M.
+    channels
+        D, the number of input values per sample.
+    hidden
+        H, the number of features.
+    window
+        M, the number of samples.
     products
-        How many of the H features are products of two linear maps, the others being rectified maps. The
-        evidence between Gaussian processes is quadratic in the samples: products say it exactly, and go on
-        saying it where no training sample was.
+        Number of features that are products of two linear maps. The other features are linear maps followed
+        by a ReLU. The evidence between Gaussian processes is quadratic in the samples. Products represent it
+        exactly, also outside the range of the training samples.
     """
 
     def __init__(self, channels: int, hidden: int, window: int, products: int) -> None:
@@ -36,10 +41,10 @@ class WindowBody(nn.Module):
         maps = hidden + products
         self.lags = nn.Parameter(torch.empty(window, maps, channels))  # lags[j] reads x_{s-j}
         nn.init.normal_(self.lags, std=(2 / (channels * window)) ** 0.5)
-        self.bias = nn.Parameter(torch.zeros(window, maps))  # bias[j]: j+1 samples are there
+        self.bias = nn.Parameter(torch.zeros(window, maps))  # bias[j] applies if j+1 samples are available
 
     def _units(self, maps: Tensor) -> Tensor:
-        """Return the channels (..., H) of the linear maps (..., H + products)."""
+        """Return the features (..., H) from the outputs (..., H + products) of the linear maps."""
         if not self.products:
             return torch.relu(maps)
         rest = maps.shape[-1] - 2 * self.products
@@ -47,7 +52,7 @@ class WindowBody(nn.Module):
         return torch.cat([torch.relu(rectified), left * right], dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the channels (B, T, H) of the newest samples at each step of x (B, T, D)."""
+        """Return the features (B, T, H) of the last M samples at each step of x (B, T, D)."""
         steps = x.shape[1]
         there = torch.arange(steps, device=x.device).clamp(max=self.window - 1)
         if self.window == 1:
@@ -57,11 +62,11 @@ class WindowBody(nn.Module):
         return self._units(summed.transpose(1, 2) + self.bias[there])
 
     def multiplets(self, x: Tensor) -> Tensor:
-        """Return the channels (B, W, M, H) of windows that start afresh: nothing before them counts."""
+        """Return the features (B, W, M, H) of all windows, each without the samples before its start."""
         samples = min(x.shape[1], self.window)
         windows = x.shape[1] - samples + 1
-        # What the samples from m back to their window's first add up to: one more lag each time, with the
-        # first time dropped, so that entry w is always that of the window that starts at w.
+        # Entry w of `total` is the sum of the linear maps of the first m+1 samples of the window that starts
+        # at step w. Each iteration adds one lag and drops the first entry to keep this alignment.
         total = F.linear(x, self.lags[0])
         states = [total[:, :windows] + self.bias[0]]
         for m in range(1, samples):
@@ -71,7 +76,7 @@ class WindowBody(nn.Module):
 
 
 class LSTMBody(nn.Module):
-    """Features of all samples so far: the state of an LSTM."""
+    """Features of all samples so far, which are the state of an LSTM."""
 
     def __init__(self, channels: int, hidden: int, activation: str) -> None:
         super().__init__()
@@ -82,16 +87,16 @@ class LSTMBody(nn.Module):
         return self.lstm(x, x.shape[1]).squeeze(1).transpose(0, 1)
 
     def multiplets(self, x: Tensor) -> Tensor:
-        """Return the states (B, 1, T, H): the one window is the whole series."""
+        """Return the states (B, 1, T, H) of the only window, which is the whole series."""
         return self(x)[:, None]
 
 
 class JointLinear(nn.Linear):
-    """A linear map of several inputs side by side, which need not be copied into one."""
+    """Linear layer on the concatenation of several inputs, without copying them into one tensor."""
 
     def forward(self, *parts: Tensor) -> Tensor:
-        """Return the map of the parts (..., n_i), whose sizes add up to `in_features`."""
-        # Contiguous: torch multiplies the gradient of a slice in a slow order.
+        """Apply the layer to inputs (..., n_i) whose sizes n_i sum to `in_features`."""
+        # Contiguous weights: with slices, torch computes the gradient by a slower matrix product.
         weights = [w.contiguous() for w in self.weight.split([part.shape[-1] for part in parts], dim=1)]
         mapped = F.linear(parts[0], weights[0], self.bias)
         for part, weight in zip(parts[1:], weights[1:]):
@@ -100,28 +105,31 @@ class JointLinear(nn.Linear):
 
 
 class AccumulatorModule(Integrator):
-    """Scores S(t) = Σ_{s≤t} (W φ_s + b), with features φ_s of the samples up to s.
+    """Accumulator network with scores ``S(t) = Σ_{s≤t} (W φ_s + b)``.
+
+    The features φ_s depend on the samples up to step s.
 
     Parameters
     ----------
     channels, classes
         As for `Integrator`.
     order
-        N: φ_s comes from the last N+1 samples, the same map at every step. None: from all samples so far,
-        by an LSTM.
+        N, the Markov order. An integer: φ_s is a map of the last N+1 samples, the same at every step. None:
+        φ_s is the state of an LSTM over all samples so far.
     hidden
-        H, the size of the features.
+        H, the number of features.
     activation
-        "tanh" or "b2bsqrt", of the LSTM.
+        Activation of the LSTM: "tanh" or "b2bsqrt".
     skip
-        Give the head the sample x_s beside the features: linear evidence then needs no learning of φ.
+        Pass the sample x_s to the head in addition to the features. Evidence that is linear in the sample
+        then requires no learned features.
     products
-        How many of the features of a window are products of two linear maps, the others being
-        rectified maps; None: half of them.
+        Number of features of a window that are products of two linear maps. The other features are linear
+        maps followed by a ReLU. None means half of the features.
     layer_norm
-        Normalize the features.
+        Apply layer normalization to the features.
     dropout
-        On the features.
+        Dropout rate of the features.
 
     Examples
     --------
@@ -163,25 +171,25 @@ class AccumulatorModule(Integrator):
 
     @property
     def readout(self) -> nn.Linear:
-        """The last layer."""
+        """Last layer."""
         return self.head
 
     @property
     def n_skip_inputs(self) -> int:
-        """How many inputs of the last layer, its last ones, are the sample itself."""
+        """Number of inputs of the last layer, at the end, that are the sample itself."""
         return self.channels if self.skip else 0
 
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
-        """Return the evidence in series x (B, T, D)."""
+        """Return the evidence for series x (B, T, D)."""
         if not multiplets:
-            # With time leading, as both lie in memory.
+            # Time is the leading dimension, to match the memory layout of both tensors.
             increments = self._increments(self.body(x).transpose(0, 1), x.transpose(0, 1))  # (T, B, K)
             return Evidence(increments.cumsum(0).transpose(0, 1), None)
         states = self.body.multiplets(x)  # (B, W, M, H)
         samples = states.shape[2]
         inputs = x.unfold(1, samples, 1).transpose(2, 3)  # (B, W, M, D)
         increments = self._increments(states, inputs)  # (B, W, M, K)
-        # The last increment of a window sees all the samples the body ever sees.
+        # The last increment of a full window depends on all samples that the body can use.
         growth = torch.cat([increments[:, 0], increments[:, 1:, -1]], dim=1)  # (B, T, K)
         return Evidence(growth.cumsum(1), increments.cumsum(2))
 

@@ -1,4 +1,4 @@
-"""B2Bsqrt, the unbounded activation that lets log-likelihood ratios grow."""
+"""B2Bsqrt, an unbounded activation that does not limit the log-likelihood ratios."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from torch import Tensor
 
 
 def b2bsqrt(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """Back-to-back square root, sign(x)(√(α+|x|) − √α).
+    """Apply the back-to-back square root ``sign(x) (√(α+|x|) − √α)`` to each element.
 
-    Computed as x / (√(α+|x|) + √α), which has no cancellation near 0. The slope at 0 is 1/(2√α): for
-    α = 0 it is infinite, which is allowed but may make training unstable.
+    It is computed as ``x / (√(α+|x|) + √α)``, which avoids cancellation near 0. The slope at 0 is 1/(2√α).
+    For α = 0 the slope is infinite, which is allowed but may make training unstable.
+
+    Parameters
+    ----------
+    x
+        Input of any shape.
+    alpha
+        α, a finite number >= 0.
 
     Examples
     --------
@@ -22,12 +29,12 @@ def b2bsqrt(x: Tensor, alpha: float = 1.0) -> Tensor:
     """
     check_alpha(alpha)
     root = torch.sqrt(alpha + x.abs()) + math.sqrt(alpha)
-    # Only α = 0 at x = 0 divides 0 by 0; the value there is 0.
+    # For α = 0, the quotient at x = 0 is 0/0. The value there is 0.
     return x / root if alpha > 0 else torch.where(x == 0, x, x / root)
 
 
 def check_alpha(alpha: float) -> float:
-    """Return α if it is a finite number >= 0."""
+    """Return α as a float; raise an error unless it is a finite number >= 0."""
     if not (math.isfinite(alpha) and alpha >= 0):
         raise ValueError(f"`alpha` of b2bsqrt must be a finite number >= 0; got {alpha}. The default is 1.")
     return float(alpha)

@@ -1,4 +1,4 @@
-"""What every temporal integrator is: series in, scores of every prefix out."""
+"""Base classes of temporal integrators, which compute the scores of every prefix of a series."""
 
 from __future__ import annotations
 
@@ -14,15 +14,23 @@ from stopwise.validation import check_choice
 
 
 class Evidence(NamedTuple):
-    """The output of an integrator for a batch.
+    """Output of an integrator for a batch of series.
 
     Parameters
     ----------
     scores
-        (B, T, K): differences are log-likelihood ratios after 1..T samples.
+        (B, T, K) scores after 1..T samples. Their differences are log-likelihood ratios.
     multiplets
-        (B, W, M, K) logits of every prefix of every window, or None when nobody asked (or where a network
-        has none: it then learns with llre_ratio=1 only).
+        (B, W, M, K) logits of every prefix of every window. None if they were not requested, or if the
+        network does not provide them. Such a network can only be trained with llre_ratio=1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from stopwise.models import Evidence
+    >>> evidence = Evidence(scores=torch.zeros(5, 10, 2), multiplets=None)
+    >>> evidence.scores.shape
+    torch.Size([5, 10, 2])
     """
 
     scores: Tensor
@@ -30,19 +38,31 @@ class Evidence(NamedTuple):
 
 
 class Integrator(nn.Module, ABC):
-    """A temporal integrator of Markov order N.
+    """Base class of temporal integrators of Markov order N.
 
-    For a network of your own subclass it and implement `evidence`, or subclass `WindowIntegrator` and
-    implement `windows`; then `EarlyClassifier(stopwise.models.Network(MyIntegrator))`.
+    To write a custom network, subclass `Integrator` and implement `evidence`, or subclass `WindowIntegrator`
+    and implement `windows`. Then use it in ``EarlyClassifier(stopwise.models.Network(MyIntegrator))``.
 
     Parameters
     ----------
     channels
-        C, the numbers the network sees of a sample.
+        C, the number of input values per sample, as the network receives them.
     classes
-        K.
+        K, the number of classes.
     order
-        N, the Markov order: the scores rest on windows of N+1 samples; None: on all samples so far.
+        N, the Markov order. The scores depend on windows of N+1 samples or, if None, on all samples so far.
+
+    Examples
+    --------
+    A network without parameters, which adds up the channels themselves:
+
+    >>> import torch
+    >>> from stopwise.models import Evidence, Integrator
+    >>> class Sums(Integrator):
+    ...     def evidence(self, x, multiplets):
+    ...         return Evidence(x.cumsum(1), None)
+    >>> Sums(channels=2, classes=2, order=0)(torch.ones(1, 3, 2)).scores[0, :, 0]
+    tensor([1., 2., 3.])
     """
 
     def __init__(self, channels: int, classes: int, order: int | None) -> None:
@@ -50,44 +70,80 @@ class Integrator(nn.Module, ABC):
         self.channels, self.classes, self.order = channels, classes, order
 
     def forward(self, x: Tensor, multiplets: bool = False) -> Evidence:
-        """Return the evidence in a batch of series x (B, T, C)."""
-        # With time leading in memory, as recurrences read it. What `Inputs` gives is not copied.
+        """Return the evidence for a batch of series x (B, T, C).
+
+        Parameters
+        ----------
+        x
+            (B, T, C) series.
+        multiplets
+            Whether to compute the logits of the multiplets.
+        """
+        # Make time the leading dimension in memory, as the recurrences read it. Arrays from `Inputs` already
+        # have this layout and are not copied.
         x = x.transpose(0, 1).contiguous().transpose(0, 1)
         return self.evidence(x, multiplets)
 
     def score(self, x: np.ndarray) -> np.ndarray:
-        """Return the scores (B, T, K) of series x (B, T, C) as an array, without gradients."""
+        """Return the scores (B, T, K) of series x (B, T, C) as a numpy array, without gradients."""
         device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
         with torch.inference_mode():
             return self(torch.from_numpy(x).to(device)).scores.cpu().numpy()
 
     @property
     def readout(self) -> nn.Linear:
-        """The last layer, in which the scores are linear: what polishing works on."""
+        """Last layer, which polishing optimizes. The scores must be linear in its weights."""
         raise TypeError(  # nn.Module would hide an AttributeError
-            f"{type(self).__name__} has no `readout`, the nn.Linear that gives its logits; polishing needs "
-            "it. Add the property, or set polish=False."
+            f"{type(self).__name__} has no `readout`, the nn.Linear that computes its logits. Polishing "
+            "needs it: add the property, or set polish=False."
         )
 
     @property
     def n_skip_inputs(self) -> int:
-        """How many inputs of the last layer, its last ones, are the sample itself."""
+        """Number of inputs of the last layer, at the end, that are the sample itself."""
         return 0
 
     @abstractmethod
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
-        """Return the evidence in series x (B, T, C)."""
+        """Compute the evidence for series x (B, T, C).
+
+        Parameters
+        ----------
+        x
+            (B, T, C) series.
+        multiplets
+            Whether to compute the logits of the multiplets.
+        """
 
 
 class WindowIntegrator(Integrator):
-    """An integrator that gives logits of windows; a formula makes scores of them.
+    """Base class of integrators that compute logits of windows, from which a formula computes scores.
+
+    Subclasses implement `windows`.
 
     Parameters
     ----------
-    channels, classes, order
+    channels, classes
         As for `Integrator`.
+    order
+        N, the Markov order, an integer. Windows have N+1 samples.
     formula
-        "tandem" or "oblivion".
+        Formula that combines the logits of windows into scores: "tandem" or "oblivion".
+
+    Examples
+    --------
+    A network of order 0 without parameters. Each window is one sample, and its logits are the channels:
+
+    >>> import torch
+    >>> from stopwise.llr import WindowLogits
+    >>> from stopwise.models import WindowIntegrator
+    >>> class Single(WindowIntegrator):
+    ...     def windows(self, x, multiplets):
+    ...         return WindowLogits(x[:, :1], x[:, 1:], torch.zeros_like(x[:, 1:]))
+    >>> Single(channels=2, classes=2, order=0)(torch.ones(1, 3, 2)).scores[0, :, 0]
+    tensor([1., 2., 3.])
+    >>> Single(channels=2, classes=2, order=0, formula="oblivion")(torch.ones(1, 3, 2)).scores[0, :, 0]
+    tensor([1., 1., 1.])
     """
 
     def __init__(self, channels: int, classes: int, order: int, formula: str = "tandem") -> None:
@@ -96,10 +152,20 @@ class WindowIntegrator(Integrator):
         self.formula = check_choice("formula", formula, FORMULAS)
 
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
-        """Return the evidence in series x (B, T, C)."""
+        """Compute the evidence for series x (B, T, C) by the formula."""
         logits = self.windows(x, multiplets)
         return Evidence(FORMULAS[self.formula](logits), logits.multiplets)
 
     @abstractmethod
     def windows(self, x: Tensor, multiplets: bool) -> WindowLogits:
-        """Return the logits of the windows of x (B, T, C); see `WindowLogits` for the shapes."""
+        """Compute the logits of the windows of x (B, T, C).
+
+        See `stopwise.llr.WindowLogits` for the shapes.
+
+        Parameters
+        ----------
+        x
+            (B, T, C) series.
+        multiplets
+            Whether to compute the logits of the multiplets.
+        """

@@ -1,4 +1,4 @@
-"""B2Bsqrt-TANDEM, and the tanh LSTM of the baselines."""
+"""LSTM networks: B2Bsqrt-TANDEM and the baselines with tanh."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from stopwise.validation import check_choice, check_integer, check_real
 
 
 class WindowLSTM(nn.Module):
-    """An LSTM run over every window of a series.
+    """LSTM that runs over every window of a series.
 
     Parameters
     ----------
-    channels, hidden
-        D and H.
+    channels
+        D, the number of input values per sample.
+    hidden
+        H, the size of the state.
     activation
-        "b2bsqrt" or "tanh": of the candidate and of the output; gates are sigmoid.
+        Activation of the candidate and of the output: "b2bsqrt" or "tanh". The gates use the sigmoid.
     alpha
-        α of B2Bsqrt.
+        Parameter α of B2Bsqrt.
     """
 
     def __init__(self, channels: int, hidden: int, activation: str, alpha: float = 1.0) -> None:
@@ -35,10 +37,10 @@ class WindowLSTM(nn.Module):
         self.recurrent = nn.Parameter(torch.empty(4 * hidden, hidden))
         self.bias = nn.Parameter(torch.zeros(4 * hidden))
         self.squash = Squash(activation == "tanh", check_alpha(alpha))
-        self._initialise(hidden)
+        self._initialize(hidden)
 
     @torch.no_grad()
-    def _initialise(self, hidden: int) -> None:
+    def _initialize(self, hidden: int) -> None:
         for gate in range(4):
             rows = slice(gate * hidden, (gate + 1) * hidden)
             nn.init.xavier_uniform_(self.input[rows])
@@ -52,17 +54,23 @@ class WindowLSTM(nn.Module):
 
 
 class NeededStates(torch.autograd.Function):
-    """The states that the formulas need, taken out at once: slices would each fill a gradient of all."""
+    """Selection of the states that the formulas need.
+
+    With separate slices, autograd would allocate a gradient of the full size for each of them.
+    """
 
     @staticmethod
     def forward(ctx: Any, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Take from states (M, W, B, H).
+        """Select from states (M, W, B, H).
 
         Returns
         -------
-        first, last, before
-            (M, B, H) of the first window; (W−1, B, H) after all and after all but one sample of the others.
-            With M = 1 there is none before: zeros.
+        first
+            (M, B, H) states of the first window.
+        last
+            (W−1, B, H) states after the last sample of each other window.
+        before
+            (W−1, B, H) states before the last sample of each other window; zeros if M = 1.
         """
         ctx.shape = states.shape
         last = states[-1, 1:].clone()
@@ -72,7 +80,7 @@ class NeededStates(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_first: Tensor, d_last: Tensor, d_before: Tensor) -> Tensor:
-        """Put the gradients back in their places."""
+        """Write the gradients to the positions of the selected states."""
         d_states = d_first.new_zeros(ctx.shape)
         d_states[:, 0] = d_first
         d_states[-1, 1:] = d_last
@@ -82,7 +90,7 @@ class NeededStates(torch.autograd.Function):
 
 
 class LSTMModule(WindowIntegrator):
-    """An LSTM whose state after a window gives the window's logits.
+    """LSTM that computes the logits of a window from its state after the last sample.
 
     Parameters
     ----------
@@ -93,11 +101,11 @@ class LSTMModule(WindowIntegrator):
     hidden
         H, the size of the state.
     alpha
-        α of B2Bsqrt.
+        Parameter α of B2Bsqrt.
     layer_norm
-        Normalise the state before the head. Off by default: it bounds the logits.
+        Apply layer normalization to the state before the head. Off by default because it bounds the logits.
     dropout
-        On the state before the head.
+        Dropout rate of the state before the head.
 
     Examples
     --------
@@ -136,7 +144,7 @@ class LSTMModule(WindowIntegrator):
 
     @property
     def readout(self) -> nn.Linear:
-        """The last layer."""
+        """Last layer."""
         return self.head[-1]  # type: ignore[return-value]
 
     def windows(self, x: Tensor, multiplets: bool) -> WindowLogits:

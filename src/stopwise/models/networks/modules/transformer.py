@@ -1,4 +1,4 @@
-"""TANDEMformer: a transformer whose pooling lets evidence accumulate."""
+"""TANDEMformer network, a transformer whose pooling allows evidence to accumulate."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ POSITIONS = ("none", "sinusoidal", "learned")
 
 
 class Block(nn.Module):
-    """Self-attention and a two-layer feed-forward, each with a residual; pre-norm if asked for.
+    """Transformer block: self-attention and a two-layer feed-forward network, with residual connections.
 
-    Dropout falls on the attention's heads and on the feed-forward's units, before their output maps.
+    Layer normalization is optional and comes before each part (pre-norm). Dropout applies to the outputs of
+    the attention heads and to the hidden units of the feed-forward network.
     """
 
     def __init__(
@@ -38,43 +39,54 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Mix tokens (R, L, D) and return them."""
+        """Apply the block to tokens (R, L, D)."""
         q, k, v = split_heads(self.qkv(self.norm1(tokens)), self.heads)  # (R, h, L, d) each
         mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)  # (R, L, h·d)
         return self.feed(tokens + self.out(self.dropout(mixed)))
 
     def feed(self, tokens: Tensor) -> Tensor:
-        """Return tokens (..., D) plus their feed-forward."""
+        """Apply the feed-forward part, with its residual connection, to tokens (..., D)."""
         return tokens + self.contract(self.dropout(torch.relu(self.expand(self.norm2(tokens)))))
 
 
 def split_heads(qkv: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return queries, keys and values (R, h, L, d) of projections (R, L, 3·h·d)."""
+    """Split projections (R, L, 3·h·d) into queries, keys and values (R, h, L, d)."""
     rows, length, width = qkv.shape
     q, k, v = qkv.view(rows, length, 3, heads, width // (3 * heads)).permute(2, 0, 3, 1, 4)
     return q, k, v
 
 
 class TandemformerModule(WindowIntegrator):
-    """Tokens of a window, mixed by self-attention, pooled, and read by a small MLP.
+    """Transformer on the samples of a window: self-attention blocks, pooling and a small MLP.
 
     Parameters
     ----------
     channels, classes, order, formula
         As for `WindowIntegrator`.
-    blocks, heads, head_size, feed_forward, mlp
-        Sizes; every block has weights of its own.
+    blocks
+        Number of transformer blocks. The blocks do not share weights.
+    heads
+        Number of attention heads per block.
+    head_size
+        Size of each attention head.
+    feed_forward
+        Number of hidden units of the feed-forward layer in each block.
+    mlp
+        Number of hidden units of the MLP after the pooling.
     pooling
-        "nsp": the sum of the tokens over the constant N+1, so that evidence grows with the samples;
-        "gap": their mean, and "one-token": a learned token's output, which both stay of one size.
+        Pooling of the tokens of a prefix. "nsp" (normalized summation pooling): their sum divided by the
+        constant N+1. "gap" (global average pooling): their mean. "one-token": the output of a learned token.
+        Only "nsp" lets the evidence grow with the number of samples.
     layer_norm
-        Pre-norm in the blocks. Off by default: it bounds what is summed.
+        Apply layer normalization before attention and before the feed-forward layer. Off by default because
+        it bounds the summed tokens.
     positions
-        "none", "sinusoidal" or "learned": the place of a sample in its window. With "none" the window is
-        a set: right for samples independent in time, and blind to their order.
+        Positional encoding of a sample in its window: "none", "sinusoidal" or "learned". With "none", the
+        order of the samples in a window has no effect, which suits samples that are independent in time.
     dropout
-        In the blocks and the MLP. With one block and pooled tokens, the block's dropout falls on what is
-        summed over the tokens of a prefix, heads and units, and not on each token's own.
+        Dropout rate in the blocks and in the MLP. With one block and pooling "nsp" or "gap", dropout in the
+        block applies to the heads and units after they are summed over the tokens of a prefix, not to the
+        heads and units of each token.
 
     Examples
     --------
@@ -118,7 +130,7 @@ class TandemformerModule(WindowIntegrator):
 
     @property
     def readout(self) -> nn.Linear:
-        """The last layer."""
+        """Last layer."""
         return self.head[-1]  # type: ignore[return-value]
 
     def windows(self, x: Tensor, multiplets: bool) -> WindowLogits:
@@ -143,18 +155,18 @@ class TandemformerModule(WindowIntegrator):
         return WindowLogits(first, both[:, :, 1], both[:, :, 0])
 
     def _form(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
-        """Return the cheapest exact way to encode the prefixes of windows of x (B, T, D)."""
+        """Return the fastest exact function that encodes the prefixes of the windows of x (B, T, D)."""
         if len(self.blocks) == 1 and self.token is not None:
             return self._single(x, samples)
         return self._narrow(x, samples) if len(self.blocks) == 1 else self._wide(x, samples)
 
     def _windows(self, x: Tensor, samples: int) -> Tensor:
-        """Return the samples of all windows with their places, (B, W, M, D)."""
+        """Return the samples (B, W, M, D) of all windows with positional encodings added."""
         windows = x.unfold(1, samples, 1).transpose(2, 3)  # a view
         return windows if self.places is None else windows + self.places[:samples]
 
     def _wide(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
-        """Encode one prefix length at a time with D-wide tokens."""
+        """Encode one prefix length at a time, with tokens of size D."""
         windows = self._windows(x, samples)
 
         def pool(start: int, stop: int, lengths: range) -> Tensor:
@@ -166,7 +178,7 @@ class TandemformerModule(WindowIntegrator):
         return pool
 
     def _encode(self, tokens: Tensor) -> Tensor:
-        """Mix and pool the tokens (R, i, D) of one prefix: (R, D)."""
+        """Apply the blocks and the pooling to the tokens (R, i, D) of one prefix; return (R, D)."""
         length = tokens.shape[1]
         if self.token is not None:
             tokens = torch.cat([self.token.expand(len(tokens), 1, -1), tokens], dim=1)
@@ -177,7 +189,7 @@ class TandemformerModule(WindowIntegrator):
         return tokens.sum(1) / (self.order + 1 if self.pooling == "nsp" else length)
 
     def _single(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
-        """Follow the learned token alone: with one block, nobody reads what the others become."""
+        """Compute only the output of the learned token. With one block, no other output is used."""
         block: Block = self.blocks[0]  # type: ignore[assignment]
         windows = self._windows(x, samples)
 
@@ -197,11 +209,13 @@ class TandemformerModule(WindowIntegrator):
         return pool
 
     def _narrow(self, x: Tensor, samples: int) -> Callable[[int, int, range], Tensor]:
-        """Project the samples once; all that follows is as narrow as heads, units and MLP.
+        """Project the samples once, and then work only with the smaller sizes of heads, units and MLP.
 
-        With one block, the MLP's first layer R reads R Σ_s (x_s + O a_s + C relu(E(x_s + O a_s))): everything
-        D wide is linear, so R, E and their products with O and C are applied to the samples and the heads
-        directly. A LayerNorm before E is no hindrance: the tokens' variances are quadratic in the heads.
+        With one block, the first layer R of the MLP computes
+        ``R Σ_s (x_s + O a_s + C relu(E (x_s + O a_s)))`` for samples x_s and heads a_s. All operations on
+        tokens of size D are linear. R, E and their products with O and C can therefore be applied directly to
+        the samples and the heads. This also works with a LayerNorm before E, because the variance of a token
+        is a quadratic function of its heads.
         """
         block: Block = self.blocks[0]  # type: ignore[assignment]
         out, expand = block.out.weight, block.expand.weight  # (D, h·d), (ff, D)
@@ -215,9 +229,9 @@ class TandemformerModule(WindowIntegrator):
         else:
             windows = self._normalized(block, norm, x, samples)
             sizes += [1, out.shape[1]]
-            centred = out - out.mean(0)
-            expand_out = expand * norm.weight @ centred
-            square, bias = centred.t() @ centred / len(out), F.linear(norm.bias, expand, block.expand.bias)
+            centered = out - out.mean(0)
+            expand_out = expand * norm.weight @ centered
+            square, bias = centered.t() @ centered / len(out), F.linear(norm.bias, expand, block.expand.bias)
 
         def pool(start: int, stop: int, lengths: range) -> Tensor:
             chosen = windows[:, start:stop]
@@ -235,38 +249,39 @@ class TandemformerModule(WindowIntegrator):
         return pool
 
     def _projected(self, block: Block, x: Tensor, samples: int) -> Tensor:
-        """Return what a token itself gives to queries, keys and values, units and MLP: (B, W, M, ...)."""
+        """Project each token to queries, keys, values, units and MLP, without attention: (B, W, M, ...)."""
         weight = torch.cat([block.qkv.weight, block.expand.weight, self.read.weight])
         projected = F.linear(x, weight)  # (B, T, 3·h·d + ff + mlp)
         expand_bias = F.linear(block.out.bias, block.expand.weight, block.expand.bias)
-        fixed = torch.cat([block.qkv.bias, expand_bias, self._read_bias(block)])  # what no sample changes
+        fixed = torch.cat([block.qkv.bias, expand_bias, self._read_bias(block)])  # independent of the samples
         if self.places is not None:
             fixed = fixed + F.linear(self.places[:samples], weight)  # (M, ...)
         return Windows.apply(projected, samples) + fixed
 
     def _normalized(self, block: Block, norm: nn.LayerNorm, x: Tensor, samples: int) -> Tensor:
-        """As `_projected`, where `norm` comes before the units; then |Cy|² / D + ε and 2 Oᵀ C y / D.
+        """As `_projected`, with the layer normalization `norm` before the units.
 
-        These two are what `TokenVariance` needs of the token itself, y.
+        The projections are followed by ``|Cy|² / D + ε`` and ``2 Oᵀ C y / D`` of each token y, which
+        `TokenVariance` needs.
         """
         tokens = x if self.places is None else self._windows(x, samples)
-        centred = tokens + block.out.bias
-        centred = centred - centred.mean(-1, keepdim=True)
+        centered = tokens + block.out.bias
+        centered = centered - centered.mean(-1, keepdim=True)
         channels = x.shape[2]
         projected = torch.cat(
             [
                 block.qkv(block.norm1(tokens)),
-                F.linear(centred, block.expand.weight * norm.weight),
+                F.linear(centered, block.expand.weight * norm.weight),
                 F.linear(tokens, self.read.weight, self._read_bias(block)),
-                centred.square().mean(-1, keepdim=True) + norm.eps,
-                centred @ block.out.weight * (2 / channels),
+                centered.square().mean(-1, keepdim=True) + norm.eps,
+                centered @ block.out.weight * (2 / channels),
             ],
             dim=-1,
         )
         return projected if self.places is not None else Windows.apply(projected, samples)
 
     def _read_bias(self, block: Block) -> Tensor:
-        """Return what the MLP's first layer gets from the block's biases for every token."""
+        """Return the contribution of the biases of the block to the first layer of the MLP, per token."""
         return F.linear(block.out.bias + block.contract.bias, self.read.weight)
 
 

@@ -1,4 +1,4 @@
-"""What each network keeps of a stream, and what a further sample makes of it."""
+"""Streaming steps of the built-in networks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ STEPS: dict[type[Integrator], type[NetworkStep]] = {
 
 
 def make_step(net: Integrator, xp: Any = np) -> NetworkStep | None:
-    """Return the step of a network, on numpy or torch; None for a network without one.
+    """Return the streaming step of a network, or None if the network has none.
+
+    Parameters
+    ----------
+    net
+        The network. Subclasses of the built-in networks have no step.
+    xp
+        Array library: numpy or torch.
 
     Examples
     --------
@@ -30,5 +37,5 @@ def make_step(net: Integrator, xp: Any = np) -> NetworkStep | None:
     >>> state["scores"].shape, state["time"].tolist()
     ((5, 2), [1, 1, 1, 1, 1])
     """
-    # The exact type: a subclass may compute something else.
+    # Compare the exact type, because a subclass may compute something else.
     return STEPS[type(net)](net, xp) if type(net) in STEPS else None

@@ -1,4 +1,4 @@
-"""The accumulator, one sample at a time."""
+"""Streaming step of the accumulator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stopwise.models.step import Array, State
 
 
 class AccumulatorStep(NetworkStep):
-    """Adds one increment a sample."""
+    """Streaming step that adds one increment per sample to the scores."""
 
     def __init__(self, net: AccumulatorModule, xp: Any = np) -> None:
         super().__init__(net, xp)
@@ -27,11 +27,11 @@ class AccumulatorStep(NetworkStep):
             self.skip = self.floats(net.head.weight[:, hidden:].t())  # (C, K)
 
     def kept(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of what the body keeps."""
+        """Return the shapes of the state of the body."""
         return self.body.kept()
 
     def __call__(self, state: State, x: Array) -> State:
-        """Return the state after a sample x (S, D) of each stream."""
+        """Return the state after one more sample x (S, D) of each stream."""
         features, kept = self.body(state, x)
         increment = self.norm(features) @ self.weight + self.bias
         if self.skip is not None:
@@ -40,13 +40,13 @@ class AccumulatorStep(NetworkStep):
 
 
 class _WindowBodyStep:
-    """Keeps, for each of the next steps of the window, what the samples so far add to its maps."""
+    """Streaming form of `WindowBody`: stores the contributions of past samples to the next M−1 steps."""
 
     def __init__(self, body: WindowBody, step: NetworkStep) -> None:
         self.xp, self.products, self.window = step.xp, body.products, body.window
         self.maps = body.lags.shape[1]
         self.lags = step.floats(body.lags.flatten(0, 1).t())  # (C, M·maps)
-        self.bias = step.floats(body.bias)  # (M, maps); bias[j]: j+1 samples are there
+        self.bias = step.floats(body.bias)  # (M, maps); bias[j] applies if j+1 samples are available
 
     def kept(self) -> dict[str, tuple[int, ...]]:
         return {"pending": (self.window - 1, self.maps)} if self.window > 1 else {}
@@ -71,7 +71,7 @@ class _WindowBodyStep:
 
 
 class _LSTMBodyStep:
-    """Keeps the state of one LSTM."""
+    """Streaming form of `LSTMBody`: stores the state of one LSTM."""
 
     def __init__(self, body: LSTMBody, step: NetworkStep) -> None:
         self.cell = Cell(body.lstm, step)

@@ -1,4 +1,4 @@
-"""What every step is, and the parts that several share."""
+"""Base class of the streaming steps of networks, and layers that several steps share."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from stopwise.models.step import Array, Step
 
 
 class NetworkStep(Step):
-    """A network's step on S streams.
+    """Base class of the streaming steps of networks.
 
     Parameters
     ----------
     net
-        The network, whose weights are copied.
+        The network. Its weights are copied.
     xp
-        The array library: numpy or torch.
+        Array library: numpy or torch.
     """
 
     def __init__(self, net: Integrator, xp: Any = np) -> None:
         super().__init__(net.classes, net.channels, xp)
 
     def floats(self, values: np.ndarray | torch.Tensor) -> Array:
-        """Return weights as float32 in memory order."""
+        """Return weights as a contiguous float32 array."""
         if isinstance(values, torch.Tensor):
             values = values.detach().cpu().numpy()
         return self.array(np.ascontiguousarray(values, dtype=np.float32))
@@ -39,7 +39,7 @@ class NetworkStep(Step):
 
 
 class Cell:
-    """An LSTM cell on any leading axes."""
+    """LSTM cell that accepts any leading axes."""
 
     def __init__(self, lstm: WindowLSTM, step: NetworkStep) -> None:
         self.xp, self.hidden = step.xp, lstm.recurrent.shape[1]
@@ -48,11 +48,11 @@ class Cell:
         self.alpha = None if lstm.squash.bounded else lstm.squash.alpha
 
     def project(self, x: Array) -> Array:
-        """Return what samples x (S, D) add to the gates, (S, 4H)."""
+        """Return the contribution (S, 4H) of samples x (S, D) to the gates."""
         return x @ self.input + self.bias
 
     def __call__(self, projected: Array, h: Array, c: Array) -> tuple[Array, Array]:
-        """Return h and c (..., H) after a step."""
+        """Return the new hidden state h and cell state c, both (..., H)."""
         gates = projected + h @ self.recurrent
         size = self.hidden
         opened = 1 / (1 + self.xp.exp(-gates[..., : 3 * size]))  # input, forget, output
@@ -73,14 +73,14 @@ class Norm:
         self.weight, self.bias = step.floats(layer.weight), step.floats(layer.bias)
 
     def __call__(self, x: Array) -> Array:
-        """Return x (..., H) with mean 0 and deviation 1, scaled and shifted."""
-        centred = x - x.mean(-1, keepdims=True)
-        variance = (centred * centred).mean(-1, keepdims=True)
-        return centred / self.xp.sqrt(variance + self.eps) * self.weight + self.bias
+        """Normalize x (..., H) to mean 0 and standard deviation 1, then scale and shift it."""
+        centered = x - x.mean(-1, keepdims=True)
+        variance = (centered * centered).mean(-1, keepdims=True)
+        return centered / self.xp.sqrt(variance + self.eps) * self.weight + self.bias
 
 
 def norm_of(layer: nn.Module, step: NetworkStep) -> Any:
-    """Return what a layer does to features: normalize them, or nothing."""
+    """Return the function for an optional normalization layer: `Norm`, or the identity."""
     return Norm(layer, step) if isinstance(layer, nn.LayerNorm) else _same
 
 

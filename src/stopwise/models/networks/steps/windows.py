@@ -1,4 +1,4 @@
-"""Networks of windows, one sample at a time."""
+"""Streaming steps of the networks that compute logits of windows."""
 
 from __future__ import annotations
 
@@ -13,23 +13,33 @@ from stopwise.models.step import Array, State
 
 
 class WindowStep(NetworkStep):
-    """A step of a network that gives logits of windows: the formula makes scores of them."""
+    """Base class of streaming steps that combine logits of windows into scores by a formula."""
 
     def __init__(self, net: LSTMModule | TandemformerModule, xp: Any = np) -> None:
         super().__init__(net, xp)
         self.order, self.tandem = net.order, net.formula == "tandem"
 
     def _scores(self, state: State, full: Array, short: Array | None) -> Array:
-        """Return the scores (S, K) from logits of the window that ends now, with and without its end."""
+        """Return the scores (S, K).
+
+        Parameters
+        ----------
+        state
+            State before the new sample.
+        full
+            (S, K) logits of the window that ends with the new sample.
+        short
+            (S, K) logits of the same window without the new sample; None if not needed.
+        """
         if not self.tandem:
-            return full + 0.0 * state["scores"]  # in float64
+            return full + 0.0 * state["scores"]  # convert to float64
         growth = state["scores"] + (full if short is None else full - short)
-        first = state["time"] <= self.order  # the first window is still filling
+        first = state["time"] <= self.order  # the stream has at most N+1 samples, all in the first window
         return self.xp.where(first[:, None], full + 0.0 * state["scores"], growth)
 
 
 class LSTMStep(WindowStep):
-    """Keeps the states of the N+1 windows that are open, the oldest first, and advances them together."""
+    """Streaming step that stores the LSTM states of the N+1 open windows, oldest first, and advances them."""
 
     def __init__(self, net: LSTMModule, xp: Any = np) -> None:
         super().__init__(net, xp)
@@ -38,7 +48,7 @@ class LSTMStep(WindowStep):
         self.weight, self.bias = self.linear(net.readout)
 
     def kept(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the windows' states."""
+        """Return the shapes of the states of the windows."""
         shape = (self.order + 1, self.cell.hidden)
         return {"h": shape, "c": shape}
 
@@ -49,7 +59,7 @@ class LSTMStep(WindowStep):
         h, c = (xp.concatenate([state[name][:, 1:], fresh], 1) for name in ("h", "c"))
         short = self._logits(h[:, 0]) if self.order and self.tandem else None
         h, c = self.cell(self.cell.project(x)[:, None], h, c)
-        # Until it is full, the first window is the one that holds all samples.
+        # Until the first window is full, use its state, since it holds all samples.
         place = (self.order - time).clip(0, self.order)
         full = self._logits(h[xp.arange(h.shape[0]), place])
         return {"time": time + 1, "scores": self._scores(state, full, short), "h": h, "c": c}
@@ -59,7 +69,7 @@ class LSTMStep(WindowStep):
 
 
 class TandemformerStep(WindowStep):
-    """Keeps the last N+1 samples and encodes two windows a sample."""
+    """Streaming step that stores the last N+1 samples and encodes two windows per sample."""
 
     def __init__(self, net: TandemformerModule, xp: Any = np) -> None:
         super().__init__(net, xp)
@@ -70,7 +80,7 @@ class TandemformerStep(WindowStep):
         self.read, self.head = self.linear(net.read), self.linear(net.readout)
 
     def kept(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of the samples."""
+        """Return the shape of the stored samples."""
         return {"samples": (self.order + 1, self.channels)}
 
     def __call__(self, state: State, x: Array) -> State:
@@ -87,7 +97,7 @@ class TandemformerStep(WindowStep):
         return {"time": time + 1, "scores": self._scores(state, full, short), "samples": samples}
 
     def _logits(self, samples: Array, lengths: Array) -> Array:
-        """Return the logits (S, K) of the first samples of windows (S, N+1, D), `lengths` (S,) of them."""
+        """Return the logits (S, K) of the first `lengths` (S,) samples of windows (S, N+1, D)."""
         xp = self.xp
         tokens = samples if self.places is None else samples + self.places
         there = xp.arange(self.order + 1)[None, :] < lengths[:, None]  # (S, N+1)
@@ -109,7 +119,7 @@ class TandemformerStep(WindowStep):
 
 
 class _BlockStep:
-    """A transformer block on tokens of which some are not there."""
+    """Transformer block with masked tokens."""
 
     def __init__(self, block: Block, step: NetworkStep) -> None:
         self.xp, self.heads = step.xp, block.heads
@@ -117,7 +127,7 @@ class _BlockStep:
         self.maps = [step.linear(layer) for layer in (block.qkv, block.out, block.expand, block.contract)]
 
     def __call__(self, tokens: Array, there: Array) -> Array:
-        """Mix tokens (S, L, D), of which those `there` (S, L) count."""
+        """Apply the block to tokens (S, L, D); the mask `there` (S, L) selects the tokens to attend to."""
         (qkv_w, qkv_b), (out_w, out_b), (up_w, up_b), (down_w, down_b) = self.maps
         streams, length, _ = tokens.shape
         qkv = self.norm1(tokens) @ qkv_w + qkv_b

@@ -1,1 +1,1 @@
-"""How networks learn: the loop, several devices, checkpoints, the order, and the polish of the last layer."""
+"""Training of networks: training loop, devices, checkpoints, order search and polishing."""

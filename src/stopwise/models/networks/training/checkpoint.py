@@ -1,4 +1,4 @@
-"""Training checkpoints: the state of a run on disk, from which a killed run resumes."""
+"""Training checkpoints, from which an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 
 class Progress(NamedTuple):
-    """What a run knows after an epoch, beside the state of network and optimizer."""
+    """State of a run after an epoch, without the states of the network and the optimizer.
+
+    Parameters
+    ----------
+    best
+        Weights with the best validation loss so far; None without a validation set.
+    history
+        Records of the epochs so far.
+    """
 
     best: dict[str, Tensor] | None
     history: list[dict[str, float]]
@@ -25,7 +33,7 @@ class Progress(NamedTuple):
 def save(
     path: Path, net: nn.Module, optimizer: torch.optim.Optimizer, state: Progress, settings: dict[str, Any]
 ) -> None:
-    """Write the state of a run."""
+    """Write the state of a run to a file."""
     tensors = {f"net.{name}": value for name, value in net.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in (state.best or {}).items()}
     for i, values in optimizer.state_dict()["state"].items():
@@ -34,7 +42,7 @@ def save(
 
 
 def load(path: Path, net: nn.Module, optimizer: torch.optim.Optimizer, settings: dict[str, Any]) -> Progress:
-    """Read the state of a run into its network and optimizer; refuse the state of another run."""
+    """Load the state of a run into its network and optimizer; raise an error if it is of another run."""
     tensors, about = files.read(path)
     if about.get("kind") != "training":
         raise files.TensorFileError(f"{path} is not a training checkpoint. Choose another path.")
@@ -49,12 +57,12 @@ def load(path: Path, net: nn.Module, optimizer: torch.optim.Optimizer, settings:
         return Progress(_under("best.", tensors) or None, about["history"])
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise files.TensorFileError(
-            f"{path} is not a complete training checkpoint ({error}). Delete it to start over."
+            f"{path} is not a complete training checkpoint ({error}). Delete it to start from scratch."
         ) from error
 
 
 def settings(net: nn.Module, task: Task) -> dict[str, Any]:
-    """Return what must be the same for a run to be resumed, as plain JSON: options, network and data."""
+    """Return the options, network and data that must be equal to resume a run, as JSON values."""
     settings = task.training.get_params(deep=False) | asdict(task.objective) | {"random_state": task.seed}
     for path, module in net.named_modules():
         for name, value in vars(module).items():
@@ -73,11 +81,11 @@ def _check_same(path: Path, mine: dict[str, Any], theirs: dict[str, Any]) -> Non
     different = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
     if different:
         differences = ", ".join(
-            f"{name} (there {theirs.get(name)!r}, here {mine.get(name)!r})" for name in different
+            f"{name} (checkpoint: {theirs.get(name)!r}, this run: {mine.get(name)!r})" for name in different
         )
         raise ValueError(
             f"`checkpoint`: {path} belongs to another run, which differs in {differences}. "
-            "Give this run another path, or delete the file to start over."
+            "Use another path for this run, or delete the file to start from scratch."
         )
 
 

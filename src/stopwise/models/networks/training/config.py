@@ -1,4 +1,4 @@
-"""How networks are trained: options, declared once."""
+"""Training options of networks."""
 
 from __future__ import annotations
 
@@ -14,31 +14,34 @@ SCHEDULES = ("constant", "cosine")
 
 
 class Training(BaseEstimator):
-    """Options of training a network.
+    """Training options of a network.
 
     Parameters
     ----------
     max_epochs
-        Most passes over the training series.
+        Maximum number of passes over the training series.
     batch_size
-        Series in a training step.
+        Number of series per training step.
     learning_rate
-        Step size at the start.
+        Initial learning rate.
     optimizer
         "adam" or "rmsprop".
     schedule
-        "constant", or "cosine": the learning rate falls to 0 over `max_epochs`.
+        Learning rate schedule: "constant", or "cosine", which decreases to 0 over `max_epochs`.
     weight_decay
-        L2 penalty on the weight matrices; biases are free.
+        L2 penalty on the weight matrices. Biases are not penalized.
     gradient_clip
-        Largest norm of the gradient; None for no limit.
+        Maximum norm of the gradient; None for no limit.
     patience
-        Epochs without a better validation loss before training stops; None: train to `max_epochs`.
+        Number of epochs without a better validation loss after which training stops. None: train for
+        `max_epochs`.
     validation_fraction
-        Share of each class held out, at least one series, to choose the best epoch, the order and the ridge
-        of the polish; 0 for none. Where `fit` is given groups, whole groups are held out.
-    device, devices
-        A torch device, and how many: more than one trains data-parallel on Lightning Fabric.
+        Fraction of each class, at least one series, that is held out to choose the best epoch, the order and
+        the ridge penalty of the polishing; 0 for none. If `fit` receives groups, whole groups are held out.
+    device
+        Torch device, such as "cpu" or "cuda".
+    devices
+        Number of devices. More than one uses data-parallel training on Lightning Fabric.
 
     Examples
     --------
@@ -74,7 +77,17 @@ class Training(BaseEstimator):
         self.devices = devices
 
     def checked(self, **changes: Any) -> Self:
-        """Return a copy with some options changed, all of them checked, numpy numbers as Python's.
+        """Return a validated copy, with numpy numbers converted to Python numbers.
+
+        Parameters
+        ----------
+        changes
+            Options to change in the copy.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an option is invalid.
 
         Examples
         --------
@@ -101,13 +114,13 @@ class Training(BaseEstimator):
 
 
 def check_device(device: Any) -> str:
-    """Return the name of a torch device if this machine has it."""
+    """Return the name of a torch device; raise an error if it is not available."""
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
-            f"`device` must be a torch device of this machine, such as 'cpu' or 'cuda'; got {device!r} "
-            f"({reason})."
+            "`device` must be a torch device that is available on this machine, such as 'cpu' or 'cuda'; "
+            f"got {device!r} ({reason})."
         ) from error
     return str(device)

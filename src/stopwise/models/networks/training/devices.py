@@ -1,4 +1,4 @@
-"""Training on several devices: one process each, data-parallel, on Lightning Fabric."""
+"""Data-parallel training on several devices, with one process per device, on Lightning Fabric."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from stopwise.persistence.tensors import TensorFileError
 def launch(
     run: Any, net: Integrator, training: Training
 ) -> tuple[dict[str, np.ndarray], list[dict[str, float]]]:
-    """Execute a `TrainingRun` on several devices, one process each; return weights and history."""
+    """Execute a `TrainingRun` with one process per device; return the weights and the history."""
     try:
         from lightning_fabric import Fabric
     except ImportError as error:
         raise ImportError(
-            f"devices={training.devices} needs Lightning Fabric: pip install 'stopwise[distributed]'."
+            f"devices={training.devices} needs Lightning Fabric. Install it with "
+            "pip install 'stopwise[distributed]'."
         ) from error
     accelerator = torch.device(training.device).type
     fabric: Any = Fabric(accelerator=accelerator, devices=training.devices, strategy="ddp_spawn")
     try:
         return fabric.launch(_execute_on_fabric, run, net)
     except ProcessRaisedException as error:
-        # Its last line is the error of the process: "ValueError: `checkpoint`: ..."
+        # The last line is the error of the process, such as "ValueError: `checkpoint`: ...".
         kind, _, message = str(error).strip().splitlines()[-1].partition(": ")
         known = {"FloatingPointError": FloatingPointError, "ValueError": ValueError}
         known["stopwise.persistence.tensors.TensorFileError"] = TensorFileError
@@ -44,8 +45,8 @@ def _execute_on_fabric(
 ) -> tuple[dict[str, np.ndarray], list[dict[str, float]]]:
     history = run.execute(net, fabric)
     fabric.barrier()
-    # Only the result is left to hand over. Threads of the process group are still running, and shutting the
-    # interpreter down around them sometimes aborts the process: exit without it.
+    # Only the result remains to be returned. Threads of the process group are still running, and a regular
+    # shutdown of the interpreter sometimes aborts the process, so exit without it.
     atexit.register(os._exit, 0)
-    # numpy, because tensors would travel through shared memory of a process that is about to end
+    # Use numpy, because tensors would be passed through shared memory of a process that is about to exit.
     return {name: value.cpu().numpy() for name, value in net.state_dict().items()}, history

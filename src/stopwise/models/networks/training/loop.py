@@ -1,7 +1,8 @@
-"""One plain training loop: batches, optimizer, validation, best weights, resume, progress.
+"""Training loop: batches, optimizer, validation, early stopping, checkpoints and progress.
 
-All randomness of an epoch comes from (seed, epoch), so a run that is killed and resumed at its last epoch
-continues exactly as one that was not interrupted.
+The random numbers of an epoch depend only on the seed, the epoch and, with several processes, the rank. A run
+that is killed and resumed after its last complete epoch therefore gives the same result as an uninterrupted
+run.
 """
 
 from __future__ import annotations
@@ -28,18 +29,20 @@ History = list[dict[str, float]]
 
 @dataclass(frozen=True)
 class Task:
-    """What a training run is made of, beside the network.
+    """Data, objective and options of a training run.
 
     Parameters
     ----------
-    train_set, validation_set
-        The data; without a validation set the last weights are kept.
+    train_set
+        Training series.
+    validation_set
+        Validation series. If None, the weights of the last epoch are kept.
     objective
-        The loss.
+        Training objective.
     training
-        How to train, checked.
+        Validated training options.
     seed
-        Seed of shuffling and dropout.
+        Random seed of shuffling and dropout.
     """
 
     train_set: Examples
@@ -58,30 +61,31 @@ def train(
     title: str = "training",
     on_epoch: Callable[[dict[str, float]], None] | None = None,
 ) -> History:
-    """Train a network in place; it ends with the weights of the best validation loss.
+    """Train a network in place and keep the weights with the best validation loss.
 
     Parameters
     ----------
     net
         The network.
     task
-        The data, the loss and the options.
+        Data, objective and options.
     path
         File of the training checkpoint, written after each epoch. If it exists, training resumes from it.
     progress, title
         As for `Reporter`.
     on_epoch
-        Called with the record of each epoch when it is done; the network can score then. What it raises ends
-        the training. On one device only.
+        Callback that receives the record of each epoch at its end, when the network is in evaluation mode. An
+        exception from it stops the training. Can only be used with one device.
 
     Returns
     -------
     history
-        For each epoch: epoch, train_loss, validation_loss (if there is a set), learning_rate.
+        One record per epoch: `epoch`, `train_loss`, `learning_rate` and, with a validation set,
+        `validation_loss`.
     """
     training = task.training
     if on_epoch is not None and training.devices > 1:
-        raise ValueError(f"`on_epoch` needs devices=1; got devices={training.devices}.")
+        raise ValueError(f"`on_epoch` can only be used with devices=1; got devices={training.devices}.")
     run = TrainingRun(task, path, progress, title, on_epoch)
     if training.devices == 1:
         history = run.execute(net.to(training.device), None)
@@ -94,9 +98,10 @@ def train(
 
 
 class TrainingRun:
-    """One training run; `execute` is the same on one device and, under Fabric, on each of several.
+    """Training run, executed on one device or, with Fabric, on each of several devices.
 
-    It holds no network: Fabric must see that beside it, to give every process a copy of its own.
+    The network is not an attribute before `execute`. Fabric must receive it as a separate argument to create
+    a copy per process.
     """
 
     def __init__(
@@ -114,7 +119,7 @@ class TrainingRun:
         self.history: History = []
 
     def execute(self, net: Integrator, fabric: Any) -> History:
-        """Train to the end, from the checkpoint if there is one."""
+        """Train to the end, starting from the checkpoint if it exists."""
         training = self.training
         self.net, self.fabric = net, fabric
         self.device = fabric.device if fabric else torch.device(training.device)
@@ -199,14 +204,14 @@ class TrainingRun:
         return training.learning_rate * 0.5 * (1 + math.cos(math.pi * epochs_done / training.max_epochs))
 
     def _step(self, rows: np.ndarray, weights: np.ndarray) -> float:
-        """Take one step on a batch; return this process's share of its loss."""
+        """Take one optimizer step on a batch; return the part of the loss that belongs to this process."""
         own = rows[self.rank :: self.world]
         share = weights[own] / len(rows)
-        if not len(own):  # a last batch smaller than the processes: every process must take part
+        if not len(own):  # a batch smaller than the number of processes: every process must take part
             own, share = rows[:1], np.zeros(1)
         self.optimizer.zero_grad(set_to_none=True)
         loss = self._loss(self.model, self.train_set, own, share)
-        # Data-parallel gradients are averaged over processes, whose shares add up to the loss.
+        # Fabric averages the gradients over the processes, but the loss is the sum of their parts.
         (self.fabric.backward if self.fabric else torch.Tensor.backward)(loss * self.world)
         if self.training.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.training.gradient_clip)
@@ -214,7 +219,7 @@ class TrainingRun:
         return loss.item()
 
     def _loss(self, model: nn.Module, data: Examples, rows: np.ndarray, weights: np.ndarray) -> Tensor:
-        """Return the sum of weighted losses of some rows."""
+        """Return the weighted sum of the losses of some rows."""
         device = self.device
         x, lengths = data.read(rows)
         inside = None if (lengths == x.shape[1]).all() else torch.from_numpy(lengths).to(device)
@@ -229,12 +234,12 @@ class TrainingRun:
         weights = data.weights / len(data)
         rows = np.arange(len(data))
         parts = np.array_split(rows, math.ceil(len(rows) / self.training.batch_size))
-        # The bare network: the data-parallel one waits for the other processes, which may have no part.
+        # Use the plain network. The data-parallel one would wait for processes that may have no part.
         own = parts[self.rank :: self.world]
         return self._sum(sum(self._loss(self.net, data, part, weights[part]).item() for part in own))
 
     def _sum(self, value: float) -> float:
-        """Add a number up over the processes."""
+        """Return the sum of a number over all processes."""
         if not self.fabric:
             return value
         total = self.fabric.all_reduce(torch.tensor(value, dtype=torch.float64), reduce_op="sum")

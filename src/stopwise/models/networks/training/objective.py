@@ -1,4 +1,4 @@
-"""What a network is trained for: a loss of the scores, mixed with the cross-entropy of the multiplets."""
+"""Training objective: a weighted sum of a loss of the scores and the multiplet cross-entropy."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from stopwise.validation import check_choice, check_real
 
 @dataclass(frozen=True)
 class Objective:
-    """r · loss + (1−r) · multiplet cross-entropy.
+    """Training objective r · loss + (1−r) · multiplet cross-entropy.
 
     Parameters
     ----------
     loss
-        "lsel" or "lllr".
+        Loss of the scores: "lsel" or "lllr".
     llre_ratio
-        r.
+        Weight r.
 
     Examples
     --------
@@ -36,25 +36,25 @@ class Objective:
     def __post_init__(self) -> None:
         check_choice("loss", self.loss, LOSSES)
         ratio = check_real("llre_ratio", self.llre_ratio, 0, 1)
-        object.__setattr__(self, "llre_ratio", ratio)  # a numpy number becomes Python's
+        object.__setattr__(self, "llre_ratio", ratio)  # converts a numpy number to a Python number
 
     @property
     def needs_multiplets(self) -> bool:
-        """Whether the network must give the logits of the multiplets."""
+        """Whether the network must compute the logits of the multiplets."""
         return self.llre_ratio < 1
 
     def of_scores(self, scores: Tensor, y: Tensor, lengths: Tensor | None, weight: Tensor) -> Tensor:
-        """Return the share of scores (B, T, K): r · loss."""
+        """Return the first term, r · loss, of scores (B, T, K)."""
         return self.llre_ratio * LOSSES[self.loss](scores, y, lengths, weight)
 
     def of_multiplets(
         self, logits: Tensor, y: Tensor, lengths: Tensor | None, weight: Tensor, stride: int = 1
     ) -> Tensor:
-        """Return the share of multiplets' logits (B, W, M, K): (1−r) · cross-entropy."""
+        """Return the second term, (1−r) · cross-entropy, of the logits (B, W, M, K) of the multiplets."""
         return (1 - self.llre_ratio) * multiplet_cross_entropy(logits, y, lengths, weight, stride=stride)
 
     def __call__(self, evidence: Evidence, y: Tensor, lengths: Tensor | None, weight: Tensor) -> Tensor:
-        """Return the loss: the sum over series, weighted by `weight` (B,)."""
+        """Return the objective, summed over the series with weights `weight` (B,)."""
         loss = self.of_scores(evidence.scores, y, lengths, weight)
         if self.needs_multiplets:
             assert evidence.multiplets is not None  # checked before training

@@ -1,8 +1,8 @@
-"""The Markov order from data.
+"""Choice of the Markov order from data.
 
-If the order is too small, dependent samples look independent: the scores are over-confident, and a proper
-scoring rule of the accumulated scores, the validation LSEL, shows it. If it is too large, only precision
-suffers. So the smallest order is taken that is not clearly worse than the best.
+If the order is too small, dependent samples are treated as independent and the scores are overconfident. The
+validation LSEL, a proper scoring rule of the accumulated scores, shows this. If the order is too large, only
+precision is lost. The search therefore chooses the smallest order that is not clearly worse than the best.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from stopwise.models.networks.training.polish import polish
 from stopwise.validation import inside
 
 CANDIDATES = (0, 1, 2, 3, 5, 8)
-# An order is clearly worse if its loss exceeds the best by so many standard errors of the paired difference;
-# or by one, if that is also a good share of the loss: over-confident scores lose much on few series, which
-# makes the standard error large.
+# An order is clearly worse if its loss exceeds the best loss by this number of standard errors of the paired
+# difference. One standard error is enough if the excess is also a large fraction of the best loss, because
+# overconfident scores have large losses on few series, which makes the standard error large.
 CLEAR_STANDARD_ERRORS = 2.0
 LARGE_SHARE_OF_LOSS = 0.1
-# The search is short: enough to rank the orders, not to reach the last digit.
+# Limits of the search: enough training to rank the orders, but not to convergence.
 SEARCH_SERIES = 5000
-WATCHED_SERIES = 1000  # held out, scored after every epoch
+WATCHED_SERIES = 1000  # number of validation series that are scored after every epoch
 SEARCH_STEPS = 1000
 SEARCH_RIDGES = (1e-3, 1e-5)
 
 
 def candidates(steps: int) -> list[int | None]:
-    """Return the orders to try on series of so many steps: small ones, and None for no finite order.
+    """Return the candidate orders for series of `steps` steps: small orders, and None for no finite order.
 
     Examples
     --------
@@ -53,21 +53,26 @@ def search(
     polished: bool,
     progress: bool | str,
 ) -> tuple[int | None, list[dict[str, Any]]]:
-    """Train a network of each order for a short time, and return what `choose` makes of their losses.
+    """Train a network of each order for a short time, and choose an order by the validation losses.
 
     Parameters
     ----------
     fresh
-        Makes an untrained network of an order.
+        Function that builds an untrained network of a given order.
     tried
-        The orders.
+        Candidate orders.
     task
-        What the networks are trained for. At most `SEARCH_SERIES` series of each part are used, and at most
-        `SEARCH_STEPS` steps an order.
+        Training task. The search uses at most `SEARCH_SERIES` training series, at most `SEARCH_SERIES`
+        validation series, and about `SEARCH_STEPS` training steps per order.
     polished
-        Whether to polish the trained networks, as the final one will be.
+        Whether to polish the trained networks. This should match the final training.
     progress
         As for `train`.
+
+    Returns
+    -------
+    order, seen
+        As for `choose`.
     """
     assert task.validation_set is not None
     size = task.training.batch_size
@@ -104,16 +109,16 @@ def _held_out_lsel(net: Integrator, held: Examples, size: int) -> np.ndarray:
 
 
 def series_lsel(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the LSEL (n,) of each series: the mean over its steps of −log posterior of its class.
+    """Return the LSEL (n,) of each series, the mean negative log posterior of its class over its steps.
 
     Parameters
     ----------
     scores
-        (n, T, K).
+        (n, T, K) scores.
     y
         (n,) class indices.
     lengths
-        (n,) steps of each series.
+        (n,) lengths of the series.
 
     Examples
     --------
@@ -130,21 +135,23 @@ def series_lsel(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.nd
 def choose(
     losses: Mapping[int | None, np.ndarray], weights: np.ndarray
 ) -> tuple[int | None, list[dict[str, Any]]]:
-    """Return the order chosen, and what was seen of each.
+    """Choose the smallest order that is not clearly worse than the best.
 
     Parameters
     ----------
     losses
-        By order, None for no finite order, the validation loss (n,) of each series.
+        Validation losses (n,) of the series, by order. The key None stands for no finite order, which counts
+        as the largest.
     weights
-        (n,) weights of the series, with mean 1, that give every class the same share.
+        (n,) weights of the series, with mean 1, that give every class the same total weight.
 
     Returns
     -------
     order
-        The smallest that is not clearly worse than the best.
+        The chosen order.
     seen
-        For each order: `order`, `validation_lsel`, `excess` over the best, and its `standard_error`.
+        One record per order: `order`, `validation_lsel`, `excess` over the best, and the `standard_error` of
+        the excess.
 
     Examples
     --------

@@ -1,11 +1,13 @@
-"""Polishing: take a network's last linear map to the optimum of its convex loss.
+"""Polishing: optimization of the last linear layer of a trained network.
 
-Every formula is linear in the logits, and the logits are linear in the weights of the last layer: the scores
-are (accumulated features) · (weights), and LSEL and the multiplet loss are convex in the weights. (LLLR is
-not: there the nearest optimum is found, and kept if validation data like it better.) First-order training
-leaves the scale of large evidence far behind; a quasi-Newton method on the whole training set, in
-coordinates in which the loss is round, finds the optimum in a few dozen passes. The ridge that keeps small
-data sets from over-fitting is chosen on validation data.
+Every formula is linear in the logits, and the logits are linear in the weights of the last layer. The scores
+are therefore (accumulated features) · (weights), and LSEL and the multiplet loss are convex in the weights.
+LLLR is not convex; for it, polishing finds a local optimum and keeps it if the validation loss is lower.
+
+First-order training underestimates the scale of large evidence. A quasi-Newton method on the whole training
+set finds the optimum in a few dozen passes, because it uses coordinates in which the curvature of the loss is
+approximately the same in all directions. A ridge penalty, chosen on validation data, reduces overfitting on
+small data sets.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.training.loop import Task
 from stopwise.progress import Reporter
 
-# From strong to weak; each starts from the optimum before it.
+# From strong to weak. Each optimization starts from the optimum of the previous ridge penalty.
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 0.0)
-PASSES = 40  # over the data, at most, for one ridge
-TOLERANCE = 1e-7  # relative gain of the loss below which the optimum is reached
-# Steps tried on one line: good ones are found by then, and at the optimum of a loss in single precision there
-# are none to find.
+PASSES = 40  # maximum number of passes over the data per ridge penalty
+TOLERANCE = 1e-7  # relative decrease of the loss below which the optimization stops
+# Maximum number of steps per line search. Good steps are found within this limit. At the optimum, in single
+# precision, there are none.
 LINE_STEPS = 6
 
 
@@ -44,26 +46,27 @@ def polish(
     ridges: Sequence[float] | None = None,
     progress: bool | str = False,
 ) -> dict[str, Any]:
-    """Polish the last linear map of a trained network in place.
+    """Polish the last linear layer of a trained network in place.
 
     Parameters
     ----------
     net
-        The network; its `readout` is polished.
+        The network. Its `readout` is optimized.
     task
-        What the network was trained for. Without a validation set the ridge is the last but one, and the
-        result is kept.
+        Task on which the network was trained. Without a validation set, the second to last ridge penalty is
+        used and the result is always kept.
     ridges
-        To choose from, the strongest first; None: `RIDGES`.
+        Candidate ridge penalties, the strongest first. None means `RIDGES`.
     progress
         As for `Reporter`.
 
     Returns
     -------
     report
-        What was chosen (None if nothing was better than the trained layer): `inputs`, "samples" where the
-        samples alone, without the learned features, do best, else "all"; `ridge`; and the validation loss
-        before and after, if there is a set.
+        With a validation set: `inputs`, `ridge`, and the validation loss before and after polishing,
+        `validation_loss_before` and `validation_loss`. `inputs` is "samples" if the samples alone, without
+        the learned features, are best, and "all" otherwise. `inputs` and `ridge` are None if no candidate is
+        better than the trained layer. Without a validation set: `ridge` only.
     """
     ridges = RIDGES if ridges is None else ridges
     train_set, validation_set = task.train_set, task.validation_set
@@ -77,7 +80,7 @@ def polish(
         return {"ridge": ridges[-2]}
     before = problem.loss(start, validation_set)[0]
     best = _Choice(start, None, None, before)
-    # Where the evidence is linear in the samples, features that were learned only add noise.
+    # If the evidence is linear in the samples, learned features only add noise.
     inputs = ({"samples": len(start) - 1 - net.n_skip_inputs} if net.n_skip_inputs else {}) | {"all": 0}
     with Reporter("polishing", len(inputs) * len(ridges), progress) as reporter:
         for name, left_out in inputs.items():
@@ -89,7 +92,7 @@ def polish(
                 reporter.advance(f"{name} · ridge {ridge:g} · validation {loss:.4g}")
                 best = min(best, _Choice(parameters, name, ridge, loss), key=lambda choice: choice.loss)
                 if loss > best_here:
-                    break  # weaker ridges fit noise
+                    break  # weaker ridge penalties fit noise
                 best_here = loss
     write_parameters(net.readout, best.parameters)
     return {
@@ -101,16 +104,16 @@ def polish(
 
 
 def memory_budget() -> int:
-    """Return how many bytes of features are kept between passes; beyond it, the network runs again."""
+    """Return the size of the feature cache in bytes. Features beyond it are computed again in each pass."""
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not every system says
+    except (AttributeError, ValueError, OSError):  # not available on every system
         memory = 4 * 2**30
     return min(memory // 8, 4 * 2**30)
 
 
 class _Choice(NamedTuple):
-    """A last layer (p, K), how it was found (None: by training), and its validation loss."""
+    """Parameters (p, K) of the last layer, how they were found (None: by training), and validation loss."""
 
     parameters: np.ndarray
     inputs: str | None
@@ -119,12 +122,12 @@ class _Choice(NamedTuple):
 
 
 def read_parameters(layer: nn.Linear) -> np.ndarray:
-    """Return weights and bias of a layer as one matrix (p, K), the bias last."""
+    """Return the weights and bias of a layer as one matrix (p, K), with the bias in the last row."""
     return torch.cat([layer.weight.t(), layer.bias[None]]).detach().double().cpu().numpy()
 
 
 def write_parameters(layer: nn.Linear, parameters: np.ndarray) -> None:
-    """Set weights and bias of a layer from one matrix (p, K)."""
+    """Set the weights and bias of a layer from one matrix (p, K)."""
     rows = torch.from_numpy(parameters)
     with torch.no_grad():
         layer.weight.copy_(rows[:-1].t())
@@ -132,41 +135,41 @@ def write_parameters(layer: nn.Linear, parameters: np.ndarray) -> None:
 
 
 class _Batch(NamedTuple):
-    """Features of a batch: scores are series @ parameters, multiplet logits are windows @ parameters.
+    """Features of a batch.
 
-    Either is None where it has no share in the loss.
+    The scores are series @ parameters, and the multiplet logits are windows @ parameters. `series` or
+    `windows` is None if it is not part of the loss.
     """
 
     series: Tensor | None  # (B, T, p)
-    windows: Tensor | None  # (B, W, M, p), one after the other: those between add little
+    windows: Tensor | None  # (B, W, M, p), without overlaps: overlapping windows would add little
     y: Tensor  # (B,)
     lengths: Tensor | None  # (B,), None if all are equal
-    weight: Tensor  # (B,), adding up to 1 over the batches
+    weight: Tensor  # (B,), with sum 1 over all batches
 
     @property
     def bytes(self) -> int:
-        """Size of the features."""
+        """Size of the features in bytes."""
         return sum(part.nbytes for part in (self.series, self.windows) if part is not None)
 
 
 class _Problem:
-    """The loss as a function of the last layer's parameters (p, K)."""
+    """Loss as a function of the parameters (p, K) of the last layer."""
 
     def __init__(self, net: Integrator, task: Task) -> None:
         self.net, self.objective = net, task.objective
         self.device, self.batch_size = task.training.device, task.training.batch_size
-        self._kept: dict[int, list[_Batch]] = {}  # by the identity of the data
+        self._kept: dict[int, list[_Batch]] = {}  # cached batches, by the id of the data
         self._budget = memory_budget()
 
     def loss(self, parameters: np.ndarray, data: Examples) -> tuple[float, np.ndarray]:
         """Return the loss over all data and its gradient (f, K).
 
-        As in training, but for the windows: each sample is in one of them.
-
-        `parameters` (f, K) may be the last f only: the others are 0 then.
+        The loss is that of training, except that the windows do not overlap. `parameters` (f, K) may hold
+        only the last f rows; the others are then 0.
         """
         total = 0.0
-        # Class by class in memory: a few classes against many rows are three times faster so.
+        # Store the weights class by class: with few classes and many rows, this is three times faster.
         weights = torch.from_numpy(np.ascontiguousarray(parameters.T)).float().to(self.device)
         weights.requires_grad_()  # (K, f)
         gradient = torch.zeros(weights.shape, dtype=torch.float64)
@@ -186,7 +189,7 @@ class _Problem:
 
     @torch.no_grad()
     def curvature(self, parameters: np.ndarray, data: Examples) -> np.ndarray:
-        """Return about the curvature (p, p) of the loss at `parameters`, the same for every class."""
+        """Return an approximate curvature (p, p) of the loss at `parameters`, shared by all classes."""
         ratio = self.objective.llre_ratio
         matrix = torch.from_numpy(parameters).float().to(self.device)
         curvature = torch.zeros(len(matrix), len(matrix), dtype=torch.float64)
@@ -197,13 +200,13 @@ class _Problem:
             if batch.windows is not None:
                 inside = inside_windows(batch.windows, batch.lengths, stride=batch.windows.shape[2])
                 curvature += (1 - ratio) * _curvature(batch.windows, matrix, inside, batch.weight)
-        # A floor, so that directions without curvature yet stay solvable; one above what rounding leaves.
+        # Add a small diagonal, above the rounding error, so that directions without curvature are solvable.
         own = curvature.diagonal()
         own += 1e-5 * own + 1e-6 * own.mean()
         return curvature.numpy()
 
     def _batches(self, data: Examples) -> Iterator[_Batch]:
-        """Yield the features batch by batch: the first from memory, as many as fit."""
+        """Yield the features batch by batch. The first batches, as many as fit, are cached in memory."""
         kept = self._kept.setdefault(id(data), [])
         yield from kept
         left = self._budget - sum(batch.bytes for batches in self._kept.values() for batch in batches)
@@ -212,11 +215,11 @@ class _Problem:
             if left >= 0:
                 kept.append(batch)
             else:
-                left = -1  # none after it, even a smaller one: those kept are the first
+                left = -1  # do not cache later batches, even smaller ones: the cache holds the first batches
             yield batch
 
     def _computed(self, data: Examples, first: int) -> Iterator[_Batch]:
-        """Yield the features from the batch number `first` on."""
+        """Compute and yield the features, starting with batch number `first`."""
         device, size = self.device, self.batch_size
         weights = (data.weights / len(data)).astype(np.float32)
         with _features_for_logits(self.net.readout):
@@ -240,18 +243,20 @@ class _Problem:
 
 
 class _Path:
-    """Optima of loss + ridge/2 · |weights|², each found from the one before.
+    """Regularization path: optima of ``loss + ridge/2 · |weights|²``, each started from the previous one.
 
     Parameters
     ----------
-    problem, data
-        The loss, and the series to fit.
+    problem
+        The loss.
+    data
+        Series to fit.
     curvature
-        (p, p) of the loss, which with the ridge gives the coordinates in which it is round.
+        (p, p) curvature of the loss. Together with the ridge penalty it defines the preconditioning.
     start
-        (p, K) parameters to start from.
+        (p, K) initial parameters.
     left_out
-        How many parameters, the first ones, are 0 and not fitted.
+        Number of parameters, the first ones, that are set to 0 and not fitted.
     """
 
     def __init__(
@@ -260,19 +265,19 @@ class _Path:
         self.problem, self.data, self.left_out = problem, data, left_out
         self.curvature = curvature[left_out:, left_out:]  # (f, f)
         self.fitted = start[left_out:]  # (f, K)
-        self.penalised = np.ones((len(self.fitted), 1))
-        self.penalised[-1] = 0  # the bias is free of it
+        self.penalized = np.ones((len(self.fitted), 1))
+        self.penalized[-1] = 0  # the bias is not penalized
 
     def optimum(self, ridge: float) -> np.ndarray:
-        """Return the parameters (p, K) of least loss with this ridge."""
+        """Return the parameters (p, K) that minimize the loss with this ridge penalty."""
         shape = self.fitted.shape
-        root = cholesky(self.curvature + ridge * np.diag(self.penalised[:, 0]))  # upper triangular
+        root = cholesky(self.curvature + ridge * np.diag(self.penalized[:, 0]))  # upper triangular
 
         def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
             fitted = solve_triangular(root, flat.reshape(shape))
             loss, gradient = self.problem.loss(fitted, self.data)
-            loss += 0.5 * ridge * float((self.penalised * fitted**2).sum())
-            gradient = gradient + ridge * self.penalised * fitted
+            loss += 0.5 * ridge * float((self.penalized * fitted**2).sum())
+            gradient = gradient + ridge * self.penalized * fitted
             return loss, solve_triangular(root, gradient, trans="T").ravel()
 
         options = {"maxfun": PASSES, "ftol": TOLERANCE, "gtol": 0.0, "maxls": LINE_STEPS}
@@ -284,7 +289,10 @@ class _Path:
 
 @contextmanager
 def _features_for_logits(layer: nn.Linear) -> Iterator[None]:
-    """Let a layer answer its input beside a 1, in place of logits: formulas add it up as they would those."""
+    """Make a layer return its input with a constant 1 appended, instead of logits.
+
+    The formulas then accumulate the features as they would accumulate the logits.
+    """
 
     def answer(_: nn.Module, inputs: Any, __: Tensor) -> Tensor:
         return torch.cat([*inputs, torch.ones_like(inputs[0][..., :1])], dim=-1)
@@ -297,12 +305,12 @@ def _features_for_logits(layer: nn.Linear) -> Iterator[None]:
 
 
 def _map(features: Tensor, weights: Tensor) -> Tensor:
-    """Return the map (..., K) of the last f features (..., p) by weights (K, f)."""
+    """Apply weights (K, f) to the last f of the features (..., p); return (..., K)."""
     return F.linear(features[..., features.shape[-1] - weights.shape[1] :], weights)
 
 
 def _curvature(rows: Tensor, matrix: Tensor, inside: Tensor | None, weight: Tensor) -> Tensor:
-    """Return the sum (p, p) of w p(1−p) f fᵀ over the rows f of features (B, ..., p)."""
+    """Return the sum (p, p) of ``w p(1−p) f fᵀ`` over the rows f of features (B, ..., p)."""
     chance = torch.softmax(rows @ matrix, dim=-1)
     doubt = (chance * (1 - chance)).sum(-1).flatten(1)  # (B, steps)
     counts = inside.flatten(1) if inside is not None else torch.ones_like(doubt)
