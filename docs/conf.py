@@ -2,6 +2,8 @@
 
 from importlib.metadata import version as installed_version
 
+import stopwise.rules
+
 project = "stopwise"
 author = "The stopwise developers"
 copyright = "the stopwise developers"
@@ -36,6 +38,8 @@ autosummary_generate = True
 autosummary_generate_overwrite = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
+# Rules are exported twice; their pages are those of `stopwise.rules`.
+autosummary_context = {"documented_elsewhere": stopwise.rules.__all__}
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
@@ -45,15 +49,21 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
 
-# Missing references are errors, except types of other libraries in signatures and private types that
-# users never write.
+# Missing references are errors, except types in signatures that belong to other libraries or that users
+# never write. In docstrings, `name` is also used for parameters and other code (role py:obj).
 nitpicky = True
 nitpick_ignore_regex = [
-    ("py:.*", r"(np|numpy|torch|nn|sklearn|matplotlib|pathlib|collections|typing|optuna|pyspark|pandas)\..*"),
+    ("py:obj", r".*"),
+    ("py:.*", r"(np|numpy|torch|nn|sklearn|matplotlib|pathlib|os|collections|typing|optuna|pyspark|pd)\..*"),
     (
-        "py:.*",
-        r"(Any|Array|Axes|BaseEstimator|Callable|Figure|Hashable|Iterable|Iterator|Literal|Mapping|Module|Path|"
-        r"Self|Sequence|Tensor|ndarray|optional|self|default.*|(stopwise\.)?_\w+)",
+        "py:class",
+        r"(Any|Axes|BaseEstimator|Callable|DataFrame|Figure|Hashable|Iterable|Iterator|Literal|Mapping|Module|"
+        r"Path|Self|Sequence|Tensor|ndarray)",
+    ),
+    (
+        "py:class",
+        r"stopwise\.(data\.examples|streaming\.engine|models\.registry|models\.networks\.modules|"
+        r"metrics\.curve|llr\.formula|features\.video)\..*",
     ),
 ]
 

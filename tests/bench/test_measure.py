@@ -1,3 +1,5 @@
+"""Measurements of the benchmark, and the command `stopwise bench`."""
+
 import json
 import time
 
@@ -10,18 +12,18 @@ from stopwise.bench import figures
 from stopwise.bench.measure import Figure, child_peak_megabytes, race
 
 
-def test_a_race_tells_the_slower():
+def test_race_measures_the_slower_function_as_slower():
     ours, theirs = race(lambda: time.sleep(0.004), lambda: time.sleep(0.001), turns=5, warm_up=1)
     assert ours.shape == theirs.shape == (5,)
     assert np.median(ours) > np.median(theirs)
 
 
-def test_peak_memory_is_that_of_the_work_alone():
+def test_peak_memory_excludes_the_setup():
     held = child_peak_megabytes("import numpy as np; x = np.ones(12_500_000)", "y = np.ones(6_250_000)")
-    assert 40 < held < 70  # 50 MB, the 100 MB before are not counted
+    assert 40 < held < 70  # 50 MB; the 100 MB of the setup are not counted
 
 
-def test_a_failing_child_says_why():
+def test_failing_child_process_raises_with_its_error():
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         child_peak_megabytes("", "1 / 0")
 
@@ -35,7 +37,7 @@ def test_a_failing_child_says_why():
         ("lower", 2, False, False),
     ],
 )
-def test_a_figure_knows_its_bar_and_its_aim(better, value, passed, aimed):
+def test_figure_is_compared_with_bar_and_aim(better, value, passed, aimed):
     figure = Figure("f", value, value, value, bar=1.5 if better == "lower" else 1.0, aim=1.0, better=better)
     assert figure.passed is passed
     assert figure.reaches(figure.aim) is aimed
@@ -49,7 +51,7 @@ def bench(monkeypatch, tmp_path, value):
     return result, json.loads((tmp_path / "bench.json").read_text())
 
 
-def test_the_command_writes_its_figures(monkeypatch, tmp_path):
+def test_command_writes_the_figures(monkeypatch, tmp_path):
     result, reported = bench(monkeypatch, tmp_path, 1.25)
     assert result.exit_code == 0
     assert "1.25" in result.output
@@ -64,10 +66,10 @@ def test_the_command_writes_its_figures(monkeypatch, tmp_path):
     assert reported["machine"]["torch"]
 
 
-def test_a_missed_bar_is_exit_code_1(monkeypatch, tmp_path):
+def test_missed_bar_gives_exit_code_1(monkeypatch, tmp_path):
     assert bench(monkeypatch, tmp_path, 1.75)[0].exit_code == 1
 
 
-def test_an_unknown_figure_is_told():
+def test_unknown_figure_raises():
     result = CliRunner().invoke(cli.app, ["bench", "--only", "sat-tim"])
     assert "Did you mean 'sat-time'" in str(result.exception)

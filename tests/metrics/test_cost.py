@@ -84,7 +84,11 @@ EMPTY = make_decisions([], [], [])
         (lambda: error_rates([0.0, 1.0], [0, 1], 2), TypeError, "`labels` must hold class indices"),
         (lambda: error_rates([0, 1], ["a", "b"], 2), TypeError, "`y` must hold class indices"),
         (lambda: error_rates([0], [0], 1), ValueError, "`classes` must be >= 2; got 1"),
-        (lambda: earliness([1, 2]), TypeError, r"`decisions` must be what rule.decide\(\) returns; got list"),
+        (
+            lambda: earliness([1, 2]),
+            TypeError,
+            r"`decisions` must be .* returned by rule.decide\(\); got list",
+        ),
         (lambda: earliness(EMPTY), ValueError, "`decisions` is empty"),
         (lambda: summarize(EMPTY, [], 3), ValueError, "`decisions` is empty"),
         (lambda: harmonic_mean(1.2, 0.5), ValueError, r"`accuracy` must be in \[0, 1\]; got 1.2"),

@@ -1,4 +1,4 @@
-"""Lookups on a SAT curve, thinning it, and the area under it."""
+"""Lookup on a SAT curve, thinning, and the area under the curve."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_at_time_is_a_step_function_and_constant_beyond_both_ends():
 def test_area_under_the_curve():
     # Error 0.5 on [1, 1.5), 0 on [1.5, 3]: area 0.25, divided by the width 2.
     assert ausat(sat_curve(SMALL, [0, 1])) == pytest.approx(0.125)
-    # With swapped labels series 0 is right first, then wrong; series 1 is always wrong.
+    # With swapped labels series 0 is correct first, then wrong; series 1 is always wrong.
     # Error 0.5 on [1, 1.5), 1 on [1.5, 3]: area 1.75, divided by the width 2.
     assert ausat(sat_curve(SMALL, [1, 0])) == pytest.approx(0.875)
 
@@ -77,7 +77,11 @@ CURVE = sat_curve(SMALL, [0, 1])
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: ausat([0.1, 0.2]), TypeError, r"`curve` must be what sat_curve\(\) returns; got list"),
+        (
+            lambda: ausat([0.1, 0.2]),
+            TypeError,
+            r"`curve` must be a SATCurve, as returned by sat_curve\(\); got list",
+        ),
         (lambda: CURVE.thin(1), ValueError, "`points` must be >= 2; got 1"),
         (lambda: CURVE.at_threshold(-1.0), ValueError, "`threshold` must be numbers >= 0, not NaN; got -1.0"),
         (lambda: CURVE.at_threshold([1.0, np.nan]), ValueError, "`threshold` must be numbers >= 0, not NaN"),

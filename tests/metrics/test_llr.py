@@ -49,7 +49,7 @@ def test_slope_equals_the_least_squares_line_over_ordered_pairs():
 
 
 def test_error_of_zero_estimates_is_the_mean_absolute_llr():
-    """In the Gaussian world with offset 1 the mean of |LLR| over t = 1..50 is 25.5."""
+    """For Gaussian data with offset 1, the mean of |LLR| over t = 1..50 is 25.5."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(4000, 50, 2))
     x[..., 0] += 1.0

@@ -6,7 +6,7 @@ from stopwise.datasets import gaussian
 
 @pytest.fixture(scope="session")
 def world():
-    """Labels (60,) and exact scores (60, 20, 3) of three classes."""
+    """Return labels (60,) and exact scores (60, 20, 3) of three classes."""
     _, y, scores = gaussian(n=60, offset=1.0, channels=3, classes=3, length=20, seed=0)
     return y, scores
 
@@ -23,13 +23,13 @@ def truth(world):
 
 @pytest.fixture(scope="session")
 def estimates(truth):
-    """Scores of three models, by name."""
+    """Return scores of three models by name."""
     return {"saturating": 5 * np.tanh(truth / 5), "half": 0.5 * truth, "right": truth + 0.1}
 
 
 @pytest.fixture(scope="session")
 def texts():
-    """A function that returns all texts of a figure or panel."""
+    """Return a function that returns all texts of a figure or panel."""
 
     def find(figure_or_panel):
         return [text.get_text() for text in figure_or_panel.findobj(match=lambda a: hasattr(a, "get_text"))]
@@ -39,7 +39,7 @@ def texts():
 
 @pytest.fixture(scope="session")
 def lines():
-    """A function that returns the lines of a panel with more than two points, of one color if given."""
+    """Return a function that finds the lines of a panel with more than two points, of one color if given."""
 
     def find(panel, color=None):
         return [one for one in panel.lines if len(one.get_xdata()) > 2 and color in (None, one.get_color())]

@@ -115,7 +115,7 @@ TRAJECTORIES = {
     "no series": (lambda truth: ({"a": truth}, {"series": 0}), "`series` must be >= 1"),
     "other classes only": (
         lambda truth: ({"a": truth}, {"y": np.full(60, 2)}),
-        "`y` holds no series of the classes",
+        "`y` contains no series of the classes",
     ),
     "threshold": (lambda truth: ({"a": truth}, {"thresholds": -1}), "`thresholds` must be in"),
 }
@@ -132,10 +132,13 @@ SCATTER = {
     "shapes": (lambda t: ({"a": t[:5]}, t), "`truth` must have the shape of the other"),
     "infinite": (
         lambda t: ({"a": np.where(np.arange(60)[:, None, None] == 7, np.inf, t)}, t),
-        "it holds infinity",
+        "it contains infinity",
     ),
     "all NaN": (lambda t: ({"a": t}, t * np.nan), "`truth` must hold finite scores"),
-    "other lengths": (lambda t: ({"a": unequal_lengths(t)}, t), "'a' holds NaN before the end"),
+    "other lengths": (
+        lambda t: ({"a": unequal_lengths(t)}, t),
+        "the scores of 'a' must be finite where `truth` is finite",
+    ),
     "no truth": (lambda t: ({"a": t}, None), "`truth` must be the exact scores"),
 }
 

@@ -75,8 +75,8 @@ BAD = {
     "no curves": (({},), "`curves` must be a dict"),
     "no curve": (({"a": np.zeros((5, 4, 3))},), "curve 'a' must have the arrays `mean_time` and"),
     "lengths": (({"a": curve([1.0, 2.0], [0.1])},), r"the same shape \(P,\)"),
-    "percent": (({"a": curve([1.0], [30.0])},), r"errors in \[0, 1\]"),
-    "decreasing times": (({"a": curve([2.0, 1.0], [0.1, 0.1])},), "non-decreasing times"),
+    "percent": (({"a": curve([1.0], [30.0])},), r"finite `error` in \[0, 1\]"),
+    "decreasing times": (({"a": curve([2.0, 1.0], [0.1, 0.1])},), "non-decreasing `mean_time`"),
     "oracle": (({"a": curve([1.0], [0.3])}, 3), "curve 'oracle' must have the arrays"),
     "name": (({"true LLR": curve([1.0], [0.3])}, curve([1.0], [0.3])), "reserved for the oracle"),
 }

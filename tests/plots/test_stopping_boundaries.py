@@ -5,7 +5,7 @@ import stopwise as sw
 from stopwise import plots
 
 
-def test_thresholds_are_where_the_rule_stops():
+def test_thresholds_equal_those_of_the_rule():
     threshold = np.array([3.0, 2.0, 0.5])
     lower, upper = plots.stopping_thresholds(sw.SPRT(threshold, per_step=True), steps=3, max_llr=10.0)
     assert upper == pytest.approx(threshold, abs=0.02)
@@ -18,7 +18,7 @@ def test_thresholds_are_where_the_rule_stops():
     assert lower[1:] == pytest.approx(0, abs=0.03)
 
 
-def test_thresholds_of_something_else_raise():
+def test_thresholds_of_an_object_that_is_not_a_rule_raise():
     with pytest.raises(TypeError, match=r"`rule` must be a stopping rule such as SPRT\(4.0\); got 4.0"):
         plots.stopping_thresholds(4.0, steps=3)
 

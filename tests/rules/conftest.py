@@ -1,4 +1,4 @@
-"""The rules that the tests of all rules run on."""
+"""Rules and series shared by the tests of stopping rules."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ PRIOR = [0.2, 0.3, 0.5]
 
 
 def fitted_horizon(classes, steps=10, **arguments):
-    """A deadline rule; its deadline is earlier than the end of the series it is tested on."""
+    """Return a `FiniteHorizon` rule whose deadline is before the end of the test series."""
     rng = np.random.default_rng(1)
     y = np.arange(300) % classes
     increments = rng.standard_normal((300, steps, classes))
@@ -45,14 +45,14 @@ RULES = [
     MaxProbability(0.85).with_prior(PRIOR),
     Calibrated(3.0, GUARANTEE),
     Calibrated([0.5, 2.0, np.inf], GUARANTEE_BY_CLASS),
-    Calibrated(np.linspace(3, 0, 7), GUARANTEE, per_step=True),  # shorter than the series
+    Calibrated(np.linspace(3, 0, 7), GUARANTEE, per_step=True),  # fewer steps than the series
     fitted_horizon(2),
     fitted_horizon(3, loss=[[0, 1, 1], [5, 0, 5], [1, 2, 0]], prior=PRIOR),
 ]
 
 
 def pytest_generate_tests(metafunc):
-    """Run tests with the argument `any_rule` on every rule, with `rule_check` on every check of it."""
+    """Parametrize tests with `any_rule` over all rules, and with `rule_check` over all their checks."""
     if "any_rule" in metafunc.fixturenames:
         metafunc.parametrize("any_rule", RULES, ids=lambda rule: repr(rule)[:40])
     if "rule_check" in metafunc.fixturenames:
@@ -71,7 +71,7 @@ def all_rules():
 
 @pytest.fixture
 def series():
-    """Scores (40, 12, 3) with NaN past each end, and lengths (40,)."""
+    """Return scores (40, 12, 3) with NaN past the end of each series, and lengths (40,)."""
     rng = np.random.default_rng(11)
     scores = rng.normal(size=(40, 12, 3)).cumsum(1)
     lengths = rng.integers(1, 13, size=40)

@@ -1,4 +1,4 @@
-"""What `Rule` does for every rule: decide arrays and streams alike, and weigh classes by a bound prior."""
+"""The base class `Rule`: decisions on arrays and streams, bound priors, and argument validation."""
 
 import copy
 import pickle
@@ -13,7 +13,7 @@ PRIOR = np.array([0.05, 0.15, 0.8])
 
 
 class Lead(Rule):
-    """A rule of the user's own: nothing but `margins`."""
+    """A custom rule that implements only `margins`."""
 
     def __init__(self, lead=1.0):
         self.lead = lead
@@ -26,7 +26,7 @@ def same(a, b):
     return all(np.array_equal(getattr(a, f), getattr(b, f)) for f in ("labels", "times", "forced", "scores"))
 
 
-def test_shifting_all_scores_of_a_step_changes_nothing(any_rule):
+def test_adding_a_constant_to_all_scores_of_a_step_does_not_change_decisions(any_rule):
     rng = np.random.default_rng(0)
     classes = 2 if "2 classes" in repr(any_rule) or any_rule == SPRT.wald(0.05, 0.1) else 3
     scores = rng.normal(size=(40, 12, classes)).cumsum(1)
@@ -37,7 +37,7 @@ def test_shifting_all_scores_of_a_step_changes_nothing(any_rule):
     assert np.array_equal(a.times, b.times)
 
 
-def test_chunks_and_padding_do_not_matter(series, monkeypatch):
+def test_chunk_size_and_padding_do_not_change_decisions(series, monkeypatch):
     scores, lengths = series  # NaN past the end
     for rule in (SPRT(2.0), MaxProbability(0.8).with_prior(PRIOR), Lead(2.0)):
         whole = rule.decide(scores, lengths)
@@ -47,19 +47,19 @@ def test_chunks_and_padding_do_not_matter(series, monkeypatch):
         monkeypatch.undo()
 
 
-def test_a_decision_does_not_share_the_callers_buffer():
+def test_decision_copies_the_scores():
     buffer = np.array([3.0, 0.0])
     decision = SPRT(1.0).step(buffer, 1)
     buffer[:] = -1
     assert decision.scores.tolist() == [3.0, 0.0]
 
 
-def test_without_series_there_are_no_decisions():
+def test_no_series_give_no_decisions():
     assert len(SPRT(1.0).decide(np.empty((0, 5, 3)))) == 0
 
 
 def slow_forced(scores, lengths, prior):
-    """The class of the highest S + log prior at the end of each series, by plain loops."""
+    """Return the class with the highest S + log prior at the end of each series, by plain loops."""
     answers = []
     for series, length in zip(scores.tolist(), lengths.tolist()):
         weighed = [s + float(np.log(p)) for s, p in zip(series[length - 1], prior)]
@@ -84,7 +84,7 @@ def test_fixed_time_decides_by_the_posterior(series):
     assert decisions.labels.tolist() == slow_forced(scores, np.full(40, 3), PRIOR)
 
 
-def test_max_probability_uses_the_bound_prior_unless_it_has_its_own(series):
+def test_max_probability_uses_the_bound_prior_only_without_a_prior_parameter(series):
     own = MaxProbability(0.9, prior=[0.6, 0.3, 0.1])
     bound = MaxProbability(0.9).with_prior(PRIOR)
     assert same(bound.decide(*series), MaxProbability(0.9, prior=PRIOR).decide(*series))
@@ -122,8 +122,8 @@ def test_calibrated_rules_accept_by_llr(series):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_streams_force_the_same_decision_as_whole_series(dtype):
-    """Also where the prior makes two classes equal up to rounding."""
+def test_forced_decisions_of_streams_equal_those_of_complete_series(dtype):
+    """Also if the prior makes two posteriors equal up to rounding."""
     prior = [0.25, 0.75]
     scores = np.array([[[np.log(3), 0.0]], [[np.log(3) + 1e-7, 0.0]], [[1.0, 0.0]]], dtype=dtype)
     rule = SPRT(9.0).with_prior(prior)
@@ -131,7 +131,7 @@ def test_streams_force_the_same_decision_as_whole_series(dtype):
     assert [rule.step(row[0], 1, last=True).label for row in scores] == whole
 
 
-def test_binding_returns_a_copy_that_is_equal():
+def test_with_prior_returns_an_equal_copy():
     rule = SPRT([1.0, 2.0, 3.0])
     bound = rule.with_prior(PRIOR.tolist())
     assert rule.bound_prior is None
@@ -144,7 +144,7 @@ def test_binding_returns_a_copy_that_is_equal():
     assert np.array_equal(bound.with_prior([0.2, 0.2, 0.6]).bound_prior, [0.2, 0.2, 0.6])
 
 
-def test_a_bound_prior_survives_copies_and_cannot_be_changed():
+def test_copies_keep_the_bound_prior_and_it_is_read_only():
     bound = Lead(3.0).with_prior(PRIOR)
     for other in (copy.copy(bound), copy.deepcopy(bound), clone(bound), pickle.loads(pickle.dumps(bound))):
         assert np.array_equal(other.bound_prior, PRIOR)
@@ -154,7 +154,7 @@ def test_a_bound_prior_survives_copies_and_cannot_be_changed():
     assert Lead.from_dict(bound.to_dict()).bound_prior is None
 
 
-def test_binding_does_not_touch_arrays_of_the_caller():
+def test_with_prior_does_not_freeze_arrays_of_the_caller():
     table = np.ones(3)
     Lead(table).with_prior(PRIOR)
     table[0] = 2.0  # still writeable
@@ -168,7 +168,7 @@ def test_binding_does_not_touch_arrays_of_the_caller():
         (0.5, r"`prior` must have shape \(K,\) with K >= 2; got shape \(\)"),
     ],
 )
-def test_wrong_priors(prior, message):
+def test_invalid_priors_raise(prior, message):
     with pytest.raises(ValueError, match=message):
         SPRT(1.0).with_prior(prior)
 
@@ -183,8 +183,10 @@ def test_wrong_priors(prior, message):
     ids=["decide", "accept", "step"],
 )
 @pytest.mark.parametrize("rule", [SPRT(0.0), FixedTime(1), MaxProbability(0.1), Lead()], ids=repr)
-def test_a_prior_for_another_number_of_classes(rule, decide):
-    with pytest.raises(ValueError, match=r"`prior` is for 3 classes; the scores have 2\. Give one share"):
+def test_prior_for_another_number_of_classes_raises(rule, decide):
+    with pytest.raises(
+        ValueError, match=r"`prior` is for 3 classes; the scores have 2\. Give one probability"
+    ):
         decide(rule.with_prior(PRIOR))
 
 
@@ -203,10 +205,14 @@ def test_a_prior_for_another_number_of_classes(rule, decide):
         (lambda: SPRT(1.0).step([1.0, 0.0], 0), ValueError, "`time` must be >= 1; got 0"),
         (lambda: SPRT(1.0).accept([1.0, 0.0], 1), ValueError, r"shape \(n, K\).*got shape \(2,\).*step"),
         (lambda: SPRT(1.0).accept([[1.0, 0.0]], [1, 2]), ValueError, r"shape \(1,\), one per stream"),
-        (lambda: SPRT(1.0).accept([[1.0, 0.0]], 0), ValueError, "`times` count samples from 1; got 0"),
+        (
+            lambda: SPRT(1.0).accept([[1.0, 0.0]], 0),
+            ValueError,
+            "`times` must be >= 1, because samples are counted from 1; got 0",
+        ),
         (lambda: SPRT(1.0).accept([[1.0, 0.0]], 1.5), TypeError, "`times` must be integers; got dtype float"),
     ],
 )
-def test_wrong_calls(call, error, message):
+def test_invalid_arguments_raise(call, error, message):
     with pytest.raises(error, match=message):
         call()

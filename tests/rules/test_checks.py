@@ -1,4 +1,4 @@
-"""Every rule passes the checks that apply to it, and the checks find rules that are broken."""
+"""All rules pass the applicable checks, and the checks fail for broken rules."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from stopwise import rules
 from stopwise.rules import SPRT, FixedTime, MaxProbability, Rule, checks
 
 
-def test_every_rule_passes(rule_check):
+def test_every_rule_passes_all_checks(rule_check):
     rule_check()
 
 
@@ -30,21 +30,21 @@ def test_checks_that_do_not_apply_are_not_yielded():
 
 
 class Peeking(Rule):
-    """Looks at the whole array."""
+    """A broken rule: margins depend on the scores of all series and steps."""
 
     def margins(self, scores, times):
         return scores - scores.max() / 2
 
 
 class Late(SPRT):
-    """Stops earlier with a higher threshold."""
+    """A broken rule: it stops earlier with a higher threshold."""
 
     def margins(self, scores, times):
         return scores - 10 + self.threshold
 
 
 class Named(Rule):
-    """Sound, with a threshold that is not a number."""
+    """A valid rule with a threshold that is not a number."""
 
     def __init__(self, threshold):
         self.threshold = threshold
@@ -54,7 +54,7 @@ class Named(Rule):
 
 
 class Squared(Rule):
-    """Uses the prior in another way than as a log prior added to the scores."""
+    """A broken rule: it does not add the log of the prior to the scores."""
 
     def margins(self, scores, times):
         shares = 0 if self.bound_prior is None else self.bound_prior**2
@@ -62,7 +62,7 @@ class Squared(Rule):
 
 
 class Forgetful(Rule):
-    """Ignores the prior in forced decisions, and does not say so by a `best_guess` of its own."""
+    """A broken rule: it ignores the prior in forced decisions without overriding `best_guess`."""
 
     def margins(self, scores, times):
         return scores - 3
@@ -72,7 +72,7 @@ class Forgetful(Rule):
 
 
 class Unequal(FixedTime):
-    """Decides for the first class, whatever the scores."""
+    """A broken rule: it always decides for the first class."""
 
     def margins(self, scores, times):
         return super().margins(scores, times) + 1e9 * (np.arange(scores.shape[-1]) == 0)
@@ -95,7 +95,7 @@ def test_checks_catch_broken_rules(rule, check):
 
 
 class Lead(Rule):
-    """A sound rule of the user's own, with nothing but `margins`."""
+    """A valid custom rule that implements only `margins`."""
 
     def __init__(self, lead, weights=(1.0, 1.0)):
         self.lead = lead
@@ -105,14 +105,14 @@ class Lead(Rule):
         return np.asarray(scores, dtype=np.float64) - scores.mean(-1, keepdims=True) - self.lead
 
 
-def test_a_rule_of_ones_own_passes_every_check():
+def test_custom_rule_passes_all_checks():
     found = dict(all_checks.yield_checks(Lead(2.0)))
     assert len(found) >= 10
     for check in found.values():
         check()
 
 
-def test_a_bound_prior_moves_what_weighs_classes_and_nothing_else(series):
+def test_bound_prior_changes_only_forced_decisions_and_posteriors(series):
     scores, lengths = series
     prior = np.array([0.01, 0.09, 0.9])
     plain, bound = SPRT(4.0).decide(scores, lengths), SPRT(4.0).with_prior(prior).decide(scores, lengths)

@@ -1,4 +1,4 @@
-"""Rules fitted to a goal, against every threshold tried one by one."""
+"""`fit_rule`, compared with a search over all thresholds."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ SKEWED = np.array([0.7, 0.2, 0.1])
 
 
 def make(n=150, steps=9, classes=3, seed=0, grid=0.0):
-    """Scores with drift to the true class and unequal lengths; a grid makes ties."""
+    """Return scores that drift to the true class, labels and unequal lengths; a grid gives ties."""
     rng = np.random.default_rng(seed)
     y = rng.choice(classes, n, p=SKEWED[:classes] / SKEWED[:classes].sum())
     increments = rng.normal(size=(n, steps, classes))
@@ -22,7 +22,7 @@ def make(n=150, steps=9, classes=3, seed=0, grid=0.0):
 
 
 def every_threshold(scores, y, lengths):
-    """All leads of the best class: one of them, or infinity, is as good as any threshold."""
+    """Return all leads of the best class, and infinity; other thresholds give no other results."""
     return sat_curve(scores, y, lengths).thresholds
 
 
@@ -42,8 +42,8 @@ def test_no_threshold_has_a_higher_harmonic_mean(seed, grid, prior):
     assert value(rule, *data) == pytest.approx(max(value(one, *data) for one in rules), abs=1e-12)
 
 
-def test_a_prior_counts_in_forced_decisions():
-    """Weak scores that often end undecided: what forced decisions get right moves the optimum."""
+def test_prior_is_used_for_forced_decisions():
+    """With weak scores many decisions are forced, so a prior changes the optimal threshold."""
     scores, y, lengths = make(n=400, seed=5)
     found = {
         name: fit_rule(0.3 * scores, y, lengths, objective="harmonic_mean", prior=prior)
@@ -54,12 +54,12 @@ def test_a_prior_counts_in_forced_decisions():
     assert found["plain"].threshold != found["skewed"].threshold
 
 
-def test_series_of_one_step_have_nothing_to_save():
+def test_harmonic_mean_with_series_of_one_step():
     rule = fit_rule(np.ones((3, 1, 2)), [0, 1, 1], objective="harmonic_mean")
     assert rule.decide(np.ones((1, 1, 2))).times.tolist() == [1]
 
 
-def test_harmonic_mean_of_many_series():
+def test_harmonic_mean_is_maximal_with_many_series():
     scores, y, lengths = make(n=5000, steps=40, seed=6)
     rule = fit_rule(scores, y, lengths, objective="harmonic_mean")
     best = value(rule, scores, y, lengths)
@@ -67,7 +67,7 @@ def test_harmonic_mean_of_many_series():
 
 
 @pytest.mark.parametrize("budget", [1.0, 2.5, 3.0, 100.0])
-def test_the_highest_threshold_within_the_mean_time(budget):
+def test_mean_time_gives_the_highest_threshold_within_it(budget):
     scores, y, lengths = make(seed=8)
     rule = fit_rule(scores, y, lengths, mean_time=budget)
     assert type(rule) is SPRT
@@ -78,7 +78,7 @@ def test_the_highest_threshold_within_the_mean_time(budget):
     assert (rule.threshold == np.inf) == (budget == 100)
 
 
-def test_cost_gives_the_deadline_rule():
+def test_cost_gives_the_finite_horizon_rule():
     data = make(n=300, seed=2)
     assert fit_rule(*data, cost=0.02) == FiniteHorizon.fit(*data, cost=0.02)
     assert fit_rule(*data, cost=0.02, loss=3.0) == FiniteHorizon.fit(*data, cost=0.02, loss=3.0)
@@ -88,7 +88,7 @@ def test_cost_gives_the_deadline_rule():
     assert np.array_equal(rule.bound_prior, SKEWED)
 
 
-def test_a_loss_by_label_is_the_table_in_the_order_of_the_classes():
+def test_loss_by_label_equals_the_loss_table():
     data = make(n=300, seed=2)
     labels = np.array(["oak", "ash", "elm"])
     by_label = {
@@ -118,7 +118,11 @@ def pairs(**changes):
         ({"cost": 0.1, "mean_time": 3}, ValueError, "got `cost` and `mean_time`"),
         ({"mean_time": 0.5}, ValueError, r"`mean_time` must be in \[1, inf\); got 0.5"),
         ({"objective": "f1"}, ValueError, "`objective` must be one of 'harmonic_mean'; got 'f1'"),
-        ({"mean_time": 3, "loss": 2.0}, ValueError, "`loss` is weighed against `cost`; `mean_time` does not"),
+        (
+            {"mean_time": 3, "loss": 2.0},
+            ValueError,
+            "`loss` can only be used with `cost`, not with `mean_time`",
+        ),
         ({"objective": "harmonic_mean", "loss": 2.0}, ValueError, "Leave out `loss`, or give `cost` instead"),
         ({"cost": -1.0}, ValueError, r"`cost` must be in \(0, inf\); got -1"),
         ({"cost": 0.1, "prior": [0.5, 0.3, 0.2]}, ValueError, r"`prior` must have shape \(2,\)"),
@@ -129,7 +133,7 @@ def pairs(**changes):
             ValueError,
             "2 distinct labels, one per class of `scores`; got",
         ),
-        (pairs(classes=["a", "a"]), ValueError, "`classes` must be 2 distinct labels"),
+        (pairs(classes=["a", "a"]), ValueError, "`classes` must hold 2 distinct labels"),
         (
             pairs(loss={("a", "b"): 1.0}),
             ValueError,
@@ -145,11 +149,11 @@ def pairs(**changes):
         (pairs(loss={("a", "b"): "much"}), TypeError, r"`loss\[\('a', 'b'\)\]` must be a number; got 'much'"),
     ],
 )
-def test_wrong_calls(arguments, error, message):
+def test_invalid_arguments_raise(arguments, error, message):
     with pytest.raises(error, match=message):
         fit_rule(*make(n=60, classes=2), **arguments)
 
 
-def test_a_rule_fitted_with_a_prior_must_fit_the_scores():
+def test_prior_for_another_number_of_classes_raises():
     with pytest.raises(ValueError, match="`prior` is for 3 classes; the scores have 2"):
         fit_rule(*make(n=60, classes=2), objective="harmonic_mean", prior=SKEWED)

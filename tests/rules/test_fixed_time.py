@@ -1,4 +1,4 @@
-"""FixedTime against plain loops and a closed form."""
+"""`FixedTime`, compared with plain loops and a closed form."""
 
 import math
 
@@ -12,7 +12,7 @@ def normal_cdf(x):
     return 0.5 * math.erfc(-x / math.sqrt(2))
 
 
-def test_fixed_time():
+def test_fixed_time_equals_plain_loops():
     scores = np.random.default_rng(1).normal(size=(40, 6, 4))
     lengths = np.arange(40) % 6 + 1
     decisions = FixedTime(4).decide(scores, lengths)
@@ -44,6 +44,6 @@ def test_fixed_time_on_exact_scores_has_the_bayes_error(time):
         ("late", TypeError, "`time` must be an integer; got 'late'"),
     ],
 )
-def test_wrong_arguments(time, error, message):
+def test_invalid_arguments_raise(time, error, message):
     with pytest.raises(error, match=message):
         FixedTime(time)

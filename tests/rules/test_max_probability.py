@@ -1,4 +1,4 @@
-"""MaxProbability against posteriors, and against the SPRT for two classes."""
+"""`MaxProbability`, compared with posteriors and, for two classes, with the SPRT."""
 
 import math
 
@@ -10,7 +10,7 @@ from stopwise.rules import SPRT, MaxProbability
 
 @pytest.mark.parametrize("prior", [None, [0.1, 0.2, 0.4, 0.3]])
 @pytest.mark.parametrize("probability", [0.2, 0.6, 0.95])
-def test_max_probability_is_the_posterior(probability, prior):
+def test_stops_when_the_posterior_reaches_the_probability(probability, prior):
     scores = np.random.default_rng(2).normal(size=(60, 12, 4)).cumsum(1)
     weights = np.exp(scores) * (1.0 if prior is None else np.array(prior))
     posterior = weights / weights.sum(-1, keepdims=True)
@@ -22,7 +22,7 @@ def test_max_probability_is_the_posterior(probability, prior):
         assert label == row[time - 1].argmax()
 
 
-def test_max_probability_of_two_classes_is_the_sprt_on_log_odds():
+def test_two_classes_equal_the_sprt_on_log_odds():
     llr = np.random.default_rng(3).normal(size=(200, 20)).cumsum(1)
     scores = np.stack([np.zeros_like(llr), llr], -1)
     by_probability = MaxProbability(0.9).decide(scores)
@@ -31,8 +31,8 @@ def test_max_probability_of_two_classes_is_the_sprt_on_log_odds():
     assert np.array_equal(by_probability.labels, by_threshold.labels)
 
 
-def test_max_probability_where_floats_would_round_to_one():
-    """A posterior of 1 - e^-50 rounds to 1 but is not 1, and huge scores do not overflow."""
+def test_posteriors_close_to_one_are_not_rounded():
+    """A posterior of 1 - e^-50 is below 1 although it rounds to 1, and large scores do not overflow."""
     scores = np.array([[[1e5, 1e5 - 30.0, -1e5], [1e5, 1e5 - 50.0, 0.0]]])
     assert MaxProbability(1.0).decide(scores).forced[0]
     assert MaxProbability(1 - 1e-15).decide(scores).times[0] == 2  # needs 34.5 nats
@@ -40,7 +40,7 @@ def test_max_probability_where_floats_would_round_to_one():
     np.testing.assert_allclose(margins[0], [[30, -30, -2e5], [50, -50, -1e5]])
 
 
-def test_forced_decision_takes_the_prior_into_account():
+def test_forced_decision_uses_the_prior():
     scores = [[[0.0, 1.0]]]
     assert MaxProbability(0.99).decide(scores).labels[0] == 1
     rule = MaxProbability(0.99, prior=[0.9, 0.1])
@@ -59,11 +59,11 @@ def test_forced_decision_takes_the_prior_into_account():
         ({"probability": 0.9, "prior": 0.5}, r"`prior` must have shape \(K,\)"),
     ],
 )
-def test_wrong_arguments(arguments, message):
+def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
         MaxProbability(**arguments)
 
 
-def test_scores_that_do_not_fit():
+def test_scores_with_another_number_of_classes_raise():
     with pytest.raises(ValueError, match="`prior` is for 2 classes; the scores have 3"):
         MaxProbability(0.9, prior=[0.5, 0.5]).decide(np.zeros((1, 2, 3)))

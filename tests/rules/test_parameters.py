@@ -1,4 +1,4 @@
-"""The arguments of a rule: printed, compared, changed, cloned, saved and read back."""
+"""Parameters of rules: `repr`, comparison, `get_params`, `set_params`, cloning, saving and loading."""
 
 import copy
 import json
@@ -24,7 +24,7 @@ GUARANTEE = Guarantee("error_rate", 0.05, 0.95, series=100, observed=0.01, mean_
 
 
 class Own(Rule):
-    """A rule of the user's own that can be saved."""
+    """A custom rule that can be saved."""
 
     def __init__(self, lead, per_class=None, kind="plain", limit=np.inf):
         if lead < 0:
@@ -35,21 +35,21 @@ class Own(Rule):
         return scores - self.lead
 
 
-def test_every_rule_is_read_back_by_its_name(any_rule):
+def test_every_rule_is_restored_from_its_dict(any_rule):
     stored = json.loads(json.dumps(any_rule.to_dict(), allow_nan=False))
     assert rules.from_dict(stored) == any_rule
     assert type(any_rule).from_dict(stored) == any_rule
 
 
-def test_what_is_printed_makes_the_rule_again(any_rule):
+def test_evaluating_the_repr_gives_an_equal_rule(any_rule):
     if isinstance(any_rule, FiniteHorizon):
-        pytest.skip("its tables are too large to print")
+        pytest.skip("its arrays are too large to print")
     if np.size(any_rule.get_params().get("threshold")) > 100:
-        pytest.skip("a large table is printed as its shape")
+        pytest.skip("large arrays are printed as their shape")
     assert eval(repr(any_rule)) == any_rule
 
 
-def test_different_rules_differ(all_rules):
+def test_different_rules_are_not_equal(all_rules):
     assert len({*all_rules}) == len(all_rules)
     assert all((a == b) == (i == j) for i, a in enumerate(all_rules) for j, b in enumerate(all_rules))
     assert SPRT(1.5) != "SPRT(threshold=1.5)"
@@ -73,7 +73,7 @@ def test_repr_is_short():
     assert len(repr(SPRT(np.ones((50, 9, 9)), per_step=True))) < 80
 
 
-def test_to_dict_is_plain():
+def test_to_dict_returns_plain_values():
     assert SPRT([1.0, np.inf]).to_dict() == {
         "rule": "SPRT",
         "threshold": [1.0, "inf"],
@@ -82,7 +82,7 @@ def test_to_dict_is_plain():
     }
 
 
-def test_get_params_are_the_constructors_arguments():
+def test_get_params_returns_the_constructor_arguments():
     rule = SPRT([1.0, 2.0])
     assert rule.get_params().keys() == {"threshold", "error_rate", "per_step"}
     assert rule.get_params(deep=True)["threshold"] is rule.threshold
@@ -111,7 +111,7 @@ def test_set_params_changes_the_rule_in_place():
             SPRT(2.0),
             {"tresh": 1},
             ValueError,
-            "`tresh` is not a parameter of SPRT; it has thr",
+            "`tresh` is not a parameter of SPRT; its parameters are: thr",
         ),
         (SPRT(2.0), {"threshold": -1.0}, ValueError, r"`threshold` must be in \[0, inf\]; got -1"),
         (SPRT(2.0), {"threshold": 1.0, "error_rate": 0.1}, ValueError, "exactly one of .*; got both"),
@@ -120,7 +120,7 @@ def test_set_params_changes_the_rule_in_place():
         (Own(2.0), {"lead": -1.0}, ValueError, "`lead` must be >= 0"),
     ],
 )
-def test_a_wrong_parameter_changes_nothing(rule, params, error, message):
+def test_invalid_parameter_leaves_the_rule_unchanged(rule, params, error, message):
     before = copy.deepcopy(rule)
     with pytest.raises(error, match=message):
         rule.set_params(**params)
@@ -134,11 +134,13 @@ def test_threshold_and_error_rate_replace_each_other():
     assert SPRT(2.0).set_params(threshold=None, error_rate=0.1) == SPRT(error_rate=0.1)
 
 
-def test_other_thresholds_need_another_guarantee():
+def test_new_thresholds_require_a_new_guarantee():
     rule = Calibrated(2.0, GUARANTEE)
     with pytest.raises(ValueError, match=r"holds for its own thresholds only.*rule.without_guarantee\(\)"):
         rule.set_params(threshold=1.0)
-    with pytest.raises(ValueError, match="`error_rate` is not a parameter of Calibrated; it has thr"):
+    with pytest.raises(
+        ValueError, match="`error_rate` is not a parameter of Calibrated; its parameters are: thr"
+    ):
         rule.set_params(error_rate=0.1)
     assert rule == Calibrated(2.0, GUARANTEE)
     assert rule.set_params(threshold=1.0, guarantee=GUARANTEE) == Calibrated(1.0, GUARANTEE)
@@ -149,13 +151,13 @@ class Holder(BaseEstimator):
         self.rule = rule
 
 
-def test_a_clone_is_an_equal_copy(any_rule):
+def test_clone_is_an_equal_copy(any_rule):
     cloned = clone(any_rule)
     assert cloned == any_rule
     assert cloned is not any_rule
 
 
-def test_an_estimator_that_holds_a_rule_can_be_cloned_and_searched():
+def test_estimator_with_a_rule_can_be_cloned_and_changed_by_nested_parameters():
     original = Holder(SPRT([1.0, 2.0]))
     cloned = clone(original).set_params(rule__threshold=[3.0, 4.0])
     assert cloned.rule == SPRT([3.0, 4.0])
@@ -188,14 +190,14 @@ class OtherName(Rule):
 
 
 class Rounded(OtherName):
-    """Stores another value than it was given."""
+    """Stores a different value than the argument."""
 
     def __init__(self, lead):
         self.lead = lead + 1
 
 
 class OneWay(OtherName):
-    """Stores a value that it does not take."""
+    """Stores a value that its constructor rejects."""
 
     def __init__(self, lead):
         self.lead = {"low": 1.0, "high": 5.0}[lead]
@@ -212,22 +214,22 @@ class Called(OtherName):
         (OtherName(2.0), "OtherName cannot be saved: OtherName must store its argument `lead` as self.lead"),
         (
             Rounded(2.0),
-            "Rounded cannot be saved: `lead` is read back as 4.0. The arguments of a rule",
+            "Rounded cannot be saved: `lead` is loaded as 4.0. The arguments of a rule",
         ),
-        (OneWay("low"), "OneWay cannot be saved: its constructor rejects what it stored"),
-        (Called(max), "`lead` is <built-in function max>, which is not plain JSON. The arguments"),
-        (Called({1, 2}), r"`lead` is {1, 2}, which is not plain JSON"),
-        (Called(np.nan), "`lead` is nan, which is not plain JSON"),
-        (Called({1: 2}), "`lead` is read back as {'1': 2}"),
+        (OneWay("low"), "OneWay cannot be saved: its constructor rejects the stored values"),
+        (Called(max), "`lead` is <built-in function max>, which is not a plain JSON value. The arguments"),
+        (Called({1, 2}), r"`lead` is {1, 2}, which is not a plain JSON value"),
+        (Called(np.nan), "`lead` is nan, which is not a plain JSON value"),
+        (Called({1: 2}), "`lead` is loaded as {'1': 2}"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Rule) else "",
 )
-def test_rules_that_cannot_be_saved_say_why(rule, message):
+def test_saving_a_rule_that_cannot_be_saved_raises_with_the_reason(rule, message):
     with pytest.raises(ValueError, match=message):
         rule.check_saveable()
 
 
-def test_rules_with_arguments_that_are_not_json_still_compare():
+def test_rules_with_arguments_that_are_not_json_can_be_compared():
     assert Called(max) == Called(max)
     assert hash(Called(max)) == hash(Called(max))
     assert Called(max) != Called(min)
@@ -242,7 +244,11 @@ def test_rules_with_arguments_that_are_not_json_still_compare():
             "`rule` must be one of .* Did you mean 'SPRT'",
         ),
         (lambda: rules.from_dict({"threshold": 1.0}), ValueError, "`rule` must be one of .*got None"),
-        (lambda: rules.from_dict([1]), TypeError, r"`values` must be a dict, as rule.to_dict\(\) returns"),
+        (
+            lambda: rules.from_dict([1]),
+            TypeError,
+            r"`values` must be a dict, as returned by rule.to_dict\(\)",
+        ),
         (lambda: rules.from_dict({"rule": "FixedTime"}), ValueError, "unknown: none, missing: time"),
         (
             lambda: rules.from_dict({"rule": "FixedTime", "time": 1, "tme": 2}),
@@ -252,11 +258,11 @@ def test_rules_with_arguments_that_are_not_json_still_compare():
         (
             lambda: rules.from_dict({"rule": "FixedTime", "time": "inf"}),
             TypeError,
-            "`time` must be (a whole|an int)",
+            "`time` must be an integer",
         ),
         (lambda: SPRT.from_dict({"rule": "FixedTime", "time": 1}), ValueError, "with rule='SPRT'"),
     ],
 )
-def test_wrong_descriptions(call, error, message):
+def test_invalid_dicts_raise(call, error, message):
     with pytest.raises(error, match=message):
         call()

@@ -1,4 +1,4 @@
-"""SPRT against plain loops, closed forms and the error rates it guarantees."""
+"""`SPRT`, compared with plain loops, closed forms and target error rates."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from stopwise.rules import SPRT, Rule
 
 
 def slow_sprt(scores, lengths, needed):
-    """Decide by plain loops; `needed(t, k, l)` is the threshold at step t (from 1) of k against l."""
+    """Decide by plain loops; `needed(t, k, l)` is the threshold of class k over l at step t, from 1 on."""
     decided = []
     for series, length in zip(scores.tolist(), lengths.tolist()):
         classes = range(len(series[0]))
@@ -26,7 +26,7 @@ def slow_sprt(scores, lengths, needed):
 
 
 def random_series(n=60, steps=12, classes=4, seed=0):
-    """Scores that drift towards a class, rounded so that ties and exact hits occur."""
+    """Return scores that drift towards a class, rounded so that ties and exact hits occur."""
     rng = np.random.default_rng(seed)
     increments = rng.normal(size=(n, steps, classes))
     increments[np.arange(n), :, rng.integers(classes, size=n)] += 0.7
@@ -48,7 +48,7 @@ TABLES = {
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_decides_like_plain_loops(name, dtype):
+def test_decisions_equal_plain_loops(name, dtype):
     table, per_step = TABLES[name]
     array = np.asarray(table)
 
@@ -78,7 +78,7 @@ def test_error_rate_sets_the_threshold_by_the_rejected_class(error_rate):
     assert decisions.forced.tolist() == forced
 
 
-def test_threshold_is_reached_exactly_not_passed():
+def test_a_lead_equal_to_the_threshold_stops():
     scores = np.array([[[0.0, 2.0], [0.0, 3.0]]])
     assert SPRT(3.0).decide(scores).times[0] == 2
     assert not SPRT(3.0).decide(scores).forced[0]
@@ -95,7 +95,7 @@ def test_diagonal_is_ignored():
 
 
 @pytest.mark.parametrize("table", [[2.0] * 4, np.full((4, 4), 2.0)])
-def test_margins_of_equal_thresholds_are_those_of_the_common_one(table):
+def test_equal_thresholds_have_the_margins_of_a_common_threshold(table):
     scores, _ = random_series()
     times = np.arange(1, 13)
     margins = SPRT(table).margins(scores, times)
@@ -109,8 +109,8 @@ def test_wald_thresholds():
     assert lower == pytest.approx(math.log(4.95))  # accept class 0: (1 - 0.01) / 0.2
 
 
-def test_wald_reaches_its_error_rates():
-    """Small steps overshoot little, so both error rates are close to those asked for."""
+def test_wald_error_rates_are_close_to_their_targets():
+    """With small increments the overshoot is small, so both error rates are close to their targets."""
     rng = np.random.default_rng(3)
     n, steps, shift = 4000, 400, 0.3
     y = np.arange(n) % 2
@@ -124,7 +124,7 @@ def test_wald_reaches_its_error_rates():
 
 
 @pytest.mark.parametrize("alpha", [0.1, [0.02, 0.2, 0.05]])
-def test_error_rate_is_kept_on_exact_scores(alpha):
+def test_error_rate_is_not_exceeded_with_exact_scores(alpha):
     """Class k has mean 0.5 e_k, i.i.d.: log p(x|k) = 0.5 x_k. Within 4 binomial standard errors."""
     rng = np.random.default_rng(7)
     per_class, classes, steps, offset = 2000, 3, 300, 0.5
@@ -145,7 +145,7 @@ def test_higher_threshold_never_stops_earlier():
     assert times[-1].mean() > times[0].mean() + 2
 
 
-def test_classes_can_be_permuted():
+def test_permuting_classes_permutes_decisions():
     rng = np.random.default_rng(4)
     scores, lengths = rng.normal(size=(80, 9, 4)).cumsum(1), rng.integers(1, 10, size=80)
     table = rng.uniform(0, 3, size=(4, 4))
@@ -157,7 +157,7 @@ def test_classes_can_be_permuted():
     assert len(set(plain.labels)) == 4
 
 
-def test_a_table_need_not_cover_padding():
+def test_thresholds_per_step_do_not_have_to_cover_padding():
     scores = np.zeros((2, 10, 2))
     decisions = SPRT([1.0, 1.0, 1.0], per_step=True).decide(scores, lengths=[3, 2])
     assert decisions.times.tolist() == [3, 2]
@@ -173,21 +173,25 @@ def test_a_table_need_not_cover_padding():
         ({"threshold": "high"}, TypeError, "`threshold` must be a number; got 'high'"),
         ({"threshold": True}, TypeError, "`threshold` must be a number; got True"),
         ({"threshold": ["a", "b"]}, TypeError, "`threshold` must be a number or a rectangular array"),
-        ({"threshold": [1.0, -2.0]}, ValueError, "must be >= 0 everywhere, and no NaN; got -2"),
-        ({"threshold": [[0.0, np.nan], [1.0, 0.0]]}, ValueError, "no NaN; got nan"),
+        ({"threshold": [1.0, -2.0]}, ValueError, "all values of `threshold` must be >= 0, not NaN; got -2"),
+        ({"threshold": [[0.0, np.nan], [1.0, 0.0]]}, ValueError, "not NaN; got nan"),
         ({"threshold": [[1.0, 2.0]]}, ValueError, r"shape \(\), \(K,\) or \(K, K\).*got shape \(1, 2\)"),
         ({"threshold": [1.0]}, ValueError, r"K >= 2.*got shape \(1,\)"),
         ({"threshold": np.zeros((2, 3, 3))}, ValueError, r"per_step=False; got shape \(2, 3, 3\)"),
         ({"threshold": 1.0, "per_step": True}, ValueError, r"\(T,\), \(T, K\) or \(T, K, K\).*shape \(\)"),
         ({"threshold": [], "per_step": True}, ValueError, r"got shape \(0,\)"),
         ({"threshold": 1.0, "per_step": 1}, TypeError, "`per_step` must be True or False; got 1"),
-        ({"error_rate": 0.1, "per_step": True}, ValueError, "`per_step` describes `threshold`"),
+        (
+            {"error_rate": 0.1, "per_step": True},
+            ValueError,
+            "`per_step` can only be used with `threshold`; got `error_rate`",
+        ),
         ({"error_rate": 0.0}, ValueError, r"`error_rate` must be in \(0, 1\); got 0"),
         ({"error_rate": [0.1, 1.0]}, ValueError, r"`error_rate` must be in \(0, 1\); got 1"),
         ({"error_rate": [[0.1, 0.1]]}, ValueError, r"one number or have shape \(K,\).*got shape \(1, 2\)"),
     ],
 )
-def test_wrong_arguments(arguments, error, message):
+def test_invalid_arguments_raise(arguments, error, message):
     with pytest.raises(error, match=message):
         SPRT(**arguments)
 
@@ -199,10 +203,13 @@ def test_wrong_arguments(arguments, error, message):
         (SPRT(np.ones((4, 4))), "`threshold` is for 4 classes; the scores have 3"),
         (SPRT(error_rate=[0.1, 0.1]), "`error_rate` is for 2 classes; the scores have 3"),
         (SPRT(np.ones((5, 2)), per_step=True), "`threshold` is for 2 classes; the scores have 3"),
-        (SPRT(np.ones(4), per_step=True), "it has 4 steps, the scores reach step 5. Give more steps"),
+        (
+            SPRT(np.ones(4), per_step=True),
+            "it has 4 steps, but the scores reach step 5. Give thresholds for more steps",
+        ),
     ],
 )
-def test_scores_that_do_not_fit(rule, message):
+def test_scores_of_another_shape_raise(rule, message):
     with pytest.raises(ValueError, match=message):
         rule.decide(np.zeros((2, 5, 3)))
 
@@ -215,14 +222,14 @@ def test_scores_that_do_not_fit(rule, message):
         (0.6, 0.4, "must be below 1; got 0.6"),
     ],
 )
-def test_wrong_wald(alpha, beta, message):
+def test_invalid_error_rates_of_wald_raise(alpha, beta, message):
     with pytest.raises(ValueError, match=message):
         SPRT.wald(alpha, beta)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
 @pytest.mark.parametrize("rule", [SPRT(0.0), SPRT(1.3), SPRT(np.inf), SPRT(error_rate=0.2)], ids=repr)
-def test_the_two_largest_scores_give_the_same_as_all_margins(rule, classes):
+def test_fast_acceptance_equals_acceptance_by_margins(rule, classes):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(300, classes)).round(1)  # with ties
     times = np.ones(300, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Tapering against its formula."""
+"""`Tapering`, compared with its formula."""
 
 import math
 
@@ -9,7 +9,7 @@ from stopwise.rules import Tapering
 
 
 @pytest.mark.parametrize("kappa", [-1.0, 0.0, 0.7])
-def test_tapering_stops_where_the_formula_says(kappa):
+def test_stopping_times_equal_the_formula(kappa):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(50, 15, 3)).cumsum(1)
     decisions = Tapering(5.0, 10, kappa=kappa).decide(scores)
@@ -22,12 +22,12 @@ def test_tapering_stops_where_the_formula_says(kappa):
     assert len(set(decisions.times)) > 4
 
 
-def test_tapering_ends_at_its_horizon_even_without_evidence():
+def test_decides_at_the_horizon_without_evidence():
     assert Tapering(100.0, 7).decide(np.zeros((1, 9, 2))).times[0] == 7
     assert Tapering(100.0, 7, kappa=1e6).decide(np.zeros((1, 9, 2))).times[0] == 1
 
 
-def test_tapering_stays_at_zero_past_its_horizon():
+def test_threshold_is_zero_after_the_horizon():
     assert Tapering(5.0, 10).accept([[0.0, 0.1], [0.0, 0.1]], [9, 20]).tolist() == [-1, 1]
 
 
@@ -41,6 +41,6 @@ def test_tapering_stays_at_zero_past_its_horizon():
         ((1.0, 5), {"kappa": np.nan}, ValueError, "`kappa`.*got nan"),
     ],
 )
-def test_wrong_arguments(arguments, options, error, message):
+def test_invalid_arguments_raise(arguments, options, error, message):
     with pytest.raises(error, match=message):
         Tapering(*arguments, **options)

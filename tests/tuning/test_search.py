@@ -1,3 +1,5 @@
+"""`tune`: trials, resuming, pruning, diverged trials and argument validation."""
+
 import numpy as np
 import optuna
 import pytest
@@ -21,7 +23,7 @@ def quick(data, trials=3, **changes):
     return tune(*data, **settings | changes)
 
 
-def test_the_best_is_what_a_training_gives(data):
+def test_training_with_the_best_settings_gives_the_best_ausat(data):
     found = quick(data, trials=4)
     assert len(found.trials) == 4
     assert found.ausat == min(trial.ausat for trial in found.trials if trial.ausat is not None)
@@ -33,11 +35,11 @@ def test_the_best_is_what_a_training_gives(data):
     assert sw.metrics.ausat(sw.metrics.sat_curve(clf.scores(data[0][held]), y)) == found.ausat
 
 
-def test_the_defaults_come_first(data):
+def test_first_trial_uses_the_defaults(data):
     first = quick(data, trials=1).trials[0]
     assert first.params["training.learning_rate"] == 1e-2
     assert first.params["dropout"] == 0.0
-    # The space does not hold the default of `hidden`: it is drawn.
+    # The space does not contain the default of `hidden`, so it is sampled.
     assert 2 <= first.params["hidden"] <= 16
     assert (first.number, first.state, first.epochs) == (0, "complete", 2)
     assert first.seconds > 0
@@ -51,35 +53,35 @@ def test_the_same_seed_gives_the_same_trials(data):
     assert seen(0) != seen(1)
 
 
-def test_a_study_goes_on_as_one_left_alone(data, tmp_path):
+def test_resumed_study_equals_an_uninterrupted_one(data, tmp_path):
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     assert len(quick(data, trials=2, storage=storage).trials) == 2
     resumed = quick(data, trials=4, storage=storage)
     whole = quick(data, trials=4)
     assert [(t.params, t.ausat) for t in resumed.trials] == [(t.params, t.ausat) for t in whole.trials]
     assert resumed.best == whole.best
-    assert len(quick(data, trials=4, storage=storage).trials) == 4  # nothing left to do
+    assert len(quick(data, trials=4, storage=storage).trials) == 4  # no further trial is run
 
 
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"max_epochs": 3}, "`max_epochs`: 2, and here 3"),
-        ({"random_state": 1}, "`random_state`: 0, and here 1"),
+        ({"max_epochs": 3}, "`max_epochs`: 2; this call has 3"),
+        ({"random_state": 1}, "`random_state`: 0; this call has 1"),
         ({"fixed": FIXED | {"loss": "lllr"}}, "`fixed`"),
         ({"space": SPACE | {"hidden": (2, 8)}}, "`space`"),
         ({"validation_fraction": 0.4}, "`data`"),
-        ({"model": "tanh"}, "`model`: 'accumulator', and here 'tanh'"),
+        ({"model": "tanh"}, "`model`: 'accumulator'; this call has 'tanh'"),
     ],
 )
-def test_trials_that_cannot_be_compared_are_not_mixed(data, changes, part):
+def test_joining_a_study_with_other_settings_raises(data, changes, part):
     storage = optuna.storages.InMemoryStorage()
     quick(data, trials=1, storage=storage, study_name="mine")
-    with pytest.raises(ValueError, match=f"the study 'mine' in this storage has another {part}"):
+    with pytest.raises(ValueError, match=f"the study 'mine' in this storage has a different {part}"):
         quick(data, storage=storage, study_name="mine", **changes)
 
 
-def test_diverged_trials_are_counted_and_left(data):
+def test_diverged_trials_count_as_finished(data):
     space = {"training.learning_rate": [1e-2, 1e20]}
     found = quick(data, trials=6, space=space)
     states = {trial.params["training.learning_rate"]: trial.state for trial in found.trials}
@@ -88,12 +90,15 @@ def test_diverged_trials_are_counted_and_left(data):
     assert found.best["training.learning_rate"] == 1e-2
 
 
-def test_a_search_that_always_diverges_says_so(data):
-    with pytest.raises(FloatingPointError, match=r"None of 2 trials was completed\. The first: Training"):
+def test_search_without_a_complete_trial_raises(data):
+    with pytest.raises(
+        FloatingPointError,
+        match=r"none of the 2 finished trials is complete\. The first one diverged: Training",
+    ):
         quick(data, trials=2, space={"training.learning_rate": [1e20]})
 
 
-def test_trials_behind_the_median_are_cut_short(data, monkeypatch):
+def test_trials_worse_than_the_median_are_pruned(data, monkeypatch):
     def judge(self, clf):
         return {1e-2: 0.1, 1e-3: 0.3, 3e-2: 0.2}[clf.model.training.learning_rate]
 
@@ -103,14 +108,14 @@ def test_trials_behind_the_median_are_cut_short(data, monkeypatch):
     for trial in found.trials:
         states.setdefault(trial.params["training.learning_rate"], []).append((trial.state, trial.epochs))
     assert set(states[1e-2]) == {("complete", 8)}
-    # Five are let run, and a quarter of the epochs passes before any is cut.
+    # Five trials run without pruning, and no trial is pruned in the first quarter of its epochs.
     assert states[1e-3][-1] == ("pruned", 2)
     assert all(trial.state == "complete" for trial in found.trials[:5])
     assert all(trial.ausat is None for trial in found.trials if trial.state == "pruned")
     assert found.best["training.learning_rate"] == 1e-2
 
 
-def test_the_order_is_searched_for_once(data, monkeypatch):
+def test_auto_order_is_searched_once_per_study(data, monkeypatch):
     searches = []
     choose = sw.models.Accumulator._choose_order
 
@@ -125,7 +130,7 @@ def test_the_order_is_searched_for_once(data, monkeypatch):
     assert found.best["order"] == 1
 
 
-def test_an_interrupted_default_is_tried_again(data, monkeypatch):
+def test_interrupted_trial_of_the_defaults_is_repeated(data, monkeypatch):
     storage, space = optuna.storages.InMemoryStorage(), {"dropout": (0.0, 0.4)}
 
     def interrupt(self, clf):
@@ -136,11 +141,11 @@ def test_an_interrupted_default_is_tried_again(data, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             quick(data, storage=storage, space=space)
     found = quick(data, trials=2, storage=storage, space=space)
-    assert [trial.number for trial in found.trials] == [1, 2]  # 0 was interrupted, and does not count
+    assert [trial.number for trial in found.trials] == [1, 2]  # trial 0 was interrupted and does not count
     assert found.default_ausat == quick(data, trials=1, space=space).ausat
 
 
-def test_groups_are_kept_apart(data, monkeypatch):
+def test_groups_are_not_split(data, monkeypatch):
     groups = np.arange(120) % 10
     seen = {}
     run = search._Search.run
@@ -158,7 +163,7 @@ def test_groups_are_kept_apart(data, monkeypatch):
     assert set(groups[where]).isdisjoint(groups[np.invert(where)])
 
 
-def test_unequal_lengths_and_on_trial(data):
+def test_unequal_lengths_and_the_on_trial_callback(data):
     rng = np.random.default_rng(0)
     X = [x[: rng.integers(2, 7)] for x in data[0]]
     reported = []
@@ -167,7 +172,7 @@ def test_unequal_lengths_and_on_trial(data):
     assert reported[-1].best == found.best
 
 
-def test_progress_tells_the_best(data, capsys):
+def test_progress_shows_the_best_ausat(data, capsys):
     quick(data, trials=2, progress=True)
     assert "tuning: 2/2 best AUSAT 0." in capsys.readouterr().err
 
@@ -180,15 +185,22 @@ def test_progress_tells_the_best(data, capsys):
         ({"timeout": -1}, ValueError, "`timeout` must be in"),
         ({"validation_fraction": 0}, ValueError, "`validation_fraction` must be in"),
         ({"fixed": {"hiden": 3}}, ValueError, "Did you mean 'hidden'"),
-        ({"fixed": {"model": "tanh"}}, ValueError, "`fixed` must not hold 'model'"),
+        ({"fixed": {"model": "tanh"}}, ValueError, "`fixed` must not contain 'model'"),
         ({"fixed": dict.fromkeys(SPACE, 1)}, ValueError, "`space` leaves nothing to search"),
+<<<<<<< HEAD
         ({"fixed": FIXED | {"training.devices": 2}}, ValueError, "`on_epoch` can only be used with devices="),
         ({"storage": "nonsense"}, ValueError, "`storage` must be the address of a data base"),
         ({"storage": 3}, TypeError, "`storage` must be the address of a data base"),
         ({"validation_data": ([[1.0]], [0]), "groups": [0]}, ValueError, "`groups` cut the training data"),
+=======
+        ({"fixed": FIXED | {"training.devices": 2}}, ValueError, "`on_epoch` needs devices=1; got devices=2"),
+        ({"storage": "nonsense"}, ValueError, "`storage` must be the URL of a database"),
+        ({"storage": 3}, TypeError, "`storage` must be a database URL"),
+        ({"validation_data": ([[1.0]], [0]), "groups": [0]}, ValueError, "`groups` cannot be used with"),
+>>>>>>> lang-rules
     ],
 )
-def test_bad_arguments_are_told(data, changes, kind, message, monkeypatch):
+def test_invalid_arguments_raise(data, changes, kind, message, monkeypatch):
     monkeypatch.setattr(tuning.study, "PAUSE", 0)
     with pytest.raises(kind, match=message):
         quick(data, **changes)

@@ -1,4 +1,4 @@
-"""Several processes on one study."""
+"""Several processes that share one study."""
 
 import os
 import shutil
@@ -17,9 +17,9 @@ from stopwise.tuning import tune
 
 
 def join(storage, trials, processes=1):
-    """Take part in a study; return how many trials it had at the end, and how many were run here.
+    """Join a study; return its number of trials at the end, and the number of trials run here.
 
-    After its first trial a process waits for the others' first, so that a fast one does not do it all.
+    After its first trial, a process waits for the first trial of the others, so that every process runs some.
     """
     X, y, _ = sw.datasets.gaussian(60, offset=1.5, channels=2, length=4, seed=0)
     own = []
@@ -47,11 +47,11 @@ def join(storage, trials, processes=1):
 
 
 def run_together(storage, trials, processes):
-    """Let processes, this one among them, join a study at the same moment; return what each saw."""
+    """Start several processes, including this one, on the same study; return the result of each."""
     command = [sys.executable, __file__, storage, str(trials), str(processes)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     others = [subprocess.Popen(command, text=True, **pipes) for _ in range(processes - 1)]
-    join(None, 1)  # what is compiled on first use is ready, here as there
+    join(None, 1)  # compile kernels before the start, as the other processes do
     for process in others:
         assert process.stdout.readline() == "ready\n"
     for process in others:
@@ -70,10 +70,10 @@ def check_shared(storage, trials, processes=2):
     study = optuna.load_study(study_name="stopwise-accumulator", storage=storage)
     assert min(total for total, _ in seen) >= trials
     assert all(own for _, own in seen)
-    assert trials <= len(study.trials) <= trials + processes - 1  # each ends the trial it is in
+    assert trials <= len(study.trials) <= trials + processes - 1  # each process finishes its current trial
     assert all(trial.state.is_finished() for trial in study.trials)
     assert [trial.number for trial in study.trials if trial.user_attrs.get("defaults")] == [0]
-    # Nobody drew what another drew.
+    # No two trials have the same settings.
     assert len({str(trial.params) for trial in study.trials}) == len(study.trials)
 
 
@@ -84,10 +84,10 @@ def test_two_processes_share_a_study_in_sqlite(tmp_path):
 
 @contextmanager
 def postgres(folder: Path):
-    """Start a PostgreSQL server on a socket of its own; yield the address of its data base."""
+    """Start a PostgreSQL server on a separate socket; yield the URL of its database."""
     found = shutil.which("pg_ctl") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/pg_ctl")), None)
     if found is None:
-        pytest.skip("no PostgreSQL server here")
+        pytest.skip("PostgreSQL is not installed")
     pytest.importorskip("psycopg2")
     programs = Path(found).resolve().parent
     # PostgreSQL refuses to run as root.
@@ -110,7 +110,7 @@ def postgres(folder: Path):
 
 @pytest.fixture
 def short_folder():
-    """A folder with a short name: that of a socket is limited. All may enter, the server's user too."""
+    """Yield a folder with a short path, for the socket, that the user of the server can read."""
     with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp", ignore_cleanup_errors=True) as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
@@ -121,7 +121,7 @@ def test_processes_share_a_study_in_postgresql(short_folder):
     with postgres(short_folder) as storage:
         check_shared(storage, trials=15, processes=3)
         X, y, _ = sw.datasets.gaussian(60, offset=1.5, channels=2, length=4, seed=1)
-        with pytest.raises(ValueError, match="has another `fixed`"):
+        with pytest.raises(ValueError, match="has a different `fixed`"):
             tune(X, y, storage=storage, progress=False)
 
 

@@ -1,3 +1,5 @@
+"""Search spaces and their validation."""
+
 import pytest
 
 from stopwise.models import MODELS, Training
@@ -7,14 +9,14 @@ from stopwise.tuning.study import distributions
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("steps", [1, 2, 6, 50, 1000])
-def test_every_space_holds_the_defaults(model, steps):
+def test_every_space_contains_the_defaults(model, steps):
     space = spaces.check_space(space_for(model, steps), model)
     known = spaces.defaults(model)
     for name, distribution in distributions(space).items():
         assert distribution._contains(distribution.to_internal_repr(known[name])), name
 
 
-def test_the_defaults_are_those_of_the_model():
+def test_defaults_equal_those_of_the_model():
     known = spaces.defaults("tandemformer")
     assert known["training.learning_rate"] == Training().learning_rate
     assert known["heads"] == 2
@@ -24,14 +26,14 @@ def test_the_defaults_are_those_of_the_model():
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 12, 50])
-def test_orders_fit_the_series(steps):
+def test_orders_are_below_the_length_of_the_series(steps):
     orders = space_for("b2bsqrt", steps)["order"]
     finite = [order for order in orders if isinstance(order, int)]
-    assert all(order < steps - 1 for order in finite)  # T−1 is None
+    assert all(order < steps - 1 for order in finite)  # None stands for T−1
     assert len(set(orders)) == len(orders)
 
 
-def test_the_published_space():
+def test_default_space_equals_the_published_one():
     space = space_for("tandemformer", 50)
     assert space["training.learning_rate"] == [1e-4, 1e-3, 1e-2]
     assert space["training.weight_decay"] == [0.0, 1e-5, 1e-4, 1e-3]
@@ -45,18 +47,18 @@ def test_the_published_space():
     ("space", "message"),
     [
         ({"training.lerning_rate": [1]}, "Did you mean 'training.learning_rate'"),
-        ({"heads": [1]}, "`space` must be one of"),  # not of an LSTM
+        ({"heads": [1]}, "`space` must be one of"),  # not an option of an LSTM
         ({"hidden": 3}, r"`space`\['hidden'\] must be a list of choices or a tuple"),
         ({"hidden": []}, "must be a list of choices"),
         ({"dropout": (0.4, 0.1)}, "must be a list of choices"),
-        ({"random_state": [0, 1]}, "must not hold 'random_state'"),
+        ({"random_state": [0, 1]}, "must not contain 'random_state'"),
     ],
 )
-def test_a_wrong_space_is_told(space, message):
+def test_invalid_space_raises(space, message):
     with pytest.raises(ValueError, match=message):
         spaces.check_space(space, "tanh")
 
 
-def test_a_space_is_a_dict():
+def test_space_that_is_not_a_dict_raises():
     with pytest.raises(TypeError, match="`space` must be a dict"):
         spaces.check_space(["hidden"], "tanh")

@@ -1,1 +1,1 @@
-"""How fast and how lean, as ratios within one run against honest yardsticks on the same data."""
+"""Benchmarks of speed and memory, as ratios to baselines measured in the same run on the same data."""

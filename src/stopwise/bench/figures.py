@@ -1,4 +1,4 @@
-"""What the benchmark measures: one function a figure, by name in `FIGURES`."""
+"""The measurements of the benchmark: one function per figure, by name in `FIGURES`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from stopwise import models
+from stopwise.bench.baselines import G, H, PrefixEncoder, S, Shape, SlicedLSTM, U, threshold_sweep
 from stopwise.bench.measure import Figure, Work, child_peak_megabytes, quartiles, race
 from stopwise.bench.streaming import STREAMING
-from stopwise.bench.yardsticks import G, H, PrefixEncoder, S, Shape, SlicedLSTM, U, threshold_sweep
 from stopwise.estimator import EarlyClassifier
 from stopwise.llr import lsel
 from stopwise.metrics import sat_curve
@@ -21,45 +21,45 @@ FORMER = {"blocks": 1, "heads": 2, "head_size": 16, "feed_forward": 32}
 
 
 def g_b2bsqrt_step() -> Figure:
-    """G: B2Bsqrt training step ÷ nn.LSTM (tanh) training step."""
+    """G: time of a B2Bsqrt training step ÷ time of an nn.LSTM (tanh) training step."""
     return _slowdown(
         "G: B2Bsqrt step ÷ nn.LSTM step", _ours("b2bsqrt", G), _plain(SlicedLSTM(G), G), 1.35, 1.0
     )
 
 
 def g_accumulator_step() -> Figure:
-    """G: accumulator training step ÷ nn.LSTM training step."""
+    """G: time of an accumulator training step ÷ time of an nn.LSTM training step."""
     return _slowdown(
         "G: accumulator step ÷ nn.LSTM step", _ours("accumulator", G), _plain(SlicedLSTM(G), G), 1.1, 1.0
     )
 
 
 def s_b2bsqrt_step() -> Figure:
-    """S: nn.LSTM on sliced windows ÷ B2Bsqrt step."""
+    """S: time of an nn.LSTM step on sliced windows ÷ time of a B2Bsqrt step."""
     return _speedup(
         "S: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", S), _plain(SlicedLSTM(S), S), 1.5, 2.2, 7
     )
 
 
 def u_b2bsqrt_step() -> Figure:
-    """U: nn.LSTM on sliced windows ÷ B2Bsqrt step."""
+    """U: time of an nn.LSTM step on sliced windows ÷ time of a B2Bsqrt step."""
     return _speedup(
         "U: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", U), _plain(SlicedLSTM(U), U), 3.0, 4.5, 7
     )
 
 
 def h_b2bsqrt_step() -> Figure:
-    """H: nn.LSTM on sliced windows ÷ B2Bsqrt step."""
+    """H: time of an nn.LSTM step on sliced windows ÷ time of a B2Bsqrt step."""
     return _speedup(
         "H: B2Bsqrt step, vs nn.LSTM on windows", _ours("b2bsqrt", H), _plain(SlicedLSTM(H), H), 3.0, 4.5, 7
     )
 
 
 def u_memory() -> Figure:
-    """U: peak memory of one B2Bsqrt training step above the resting process."""
+    """U: peak memory of one B2Bsqrt training step, minus the memory of the idle process."""
     setup = (
         "from stopwise.bench.figures import _ours, G, U\n"
-        "_ours('b2bsqrt', G)()  # libraries and their buffers are resting memory\n"
+        "_ours('b2bsqrt', G)()  # loads the libraries, which count as idle memory\n"
         "step = _ours('b2bsqrt', U)"
     )
     peaks = np.array([child_peak_megabytes(setup, "step()") for _ in range(3)])
@@ -67,7 +67,7 @@ def u_memory() -> Figure:
 
 
 def g_tandemformer_step() -> Figure:
-    """G: one lean encoder call per prefix ÷ TANDEMformer step."""
+    """G: time of a step with one encoder call per prefix ÷ time of a TANDEMformer step."""
     return _speedup(
         "G: TANDEMformer step, vs a call per prefix",
         _ours("tandemformer", G, FORMER),
@@ -79,7 +79,7 @@ def g_tandemformer_step() -> Figure:
 
 
 def s_tandemformer_step() -> Figure:
-    """S: one encoder call per prefix of each window ÷ TANDEMformer step."""
+    """S: time of a step with one encoder call per prefix of each window ÷ time of a TANDEMformer step."""
     return _speedup(
         "S: TANDEMformer step, vs a call per prefix",
         _ours("tandemformer", S, FORMER),
@@ -91,10 +91,10 @@ def s_tandemformer_step() -> Figure:
 
 
 def sat_time() -> Figure:
-    """Exact SAT curve against deciding at each of 1000 thresholds."""
+    """Time of `SPRT.decide` at each of 1000 thresholds ÷ time of the exact SAT curve."""
     scores, y = _scores()
     thresholds = np.quantile(np.abs(scores[:, -1, 0]), np.linspace(0, 1, 1000))
-    # Ten of the thousand are timed: all of them take ten minutes.
+    # Only ten of the thousand thresholds are timed, because all of them would take ten minutes.
     ours, sweep = race(
         lambda: sat_curve(scores, y),
         lambda: threshold_sweep(scores, y, thresholds[::100]),
@@ -112,7 +112,7 @@ def sat_time() -> Figure:
 
 
 def sat_memory() -> Figure:
-    """Peak memory of the exact SAT curve above its inputs."""
+    """Peak memory of the exact SAT curve, not counting its inputs."""
     setup = (
         "from stopwise.bench.figures import _scores\n"
         "from stopwise.metrics import sat_curve\n"
@@ -124,7 +124,7 @@ def sat_memory() -> Figure:
 
 
 def scoring_throughput() -> Figure:
-    """G: series per second of `EarlyClassifier.scores` ÷ those of the bare network's forward."""
+    """G: series per second of `EarlyClassifier.scores` ÷ series per second of the network alone."""
     X, y = _g_data(2000)
     clf = EarlyClassifier(_one_epoch(), progress=False).fit(X[:200], y[:200])
     batches = torch.from_numpy(X).split(100)
@@ -138,7 +138,7 @@ def scoring_throughput() -> Figure:
 
 
 def fit_overhead() -> Figure:
-    """G: an epoch of `fit` ÷ its steps × the bare step time."""
+    """G: time of one epoch of `fit` ÷ time of its training steps alone."""
     X, y = _g_data(3000)
     step = _ours("b2bsqrt", G)
 
@@ -154,9 +154,9 @@ def fit_overhead() -> Figure:
 
 
 def growth() -> Figure:
-    """How the time of a step grows as T doubles from 50 to 400 (N=10): the exponent, 1 is linear.
+    """Growth of the time of a step with T, from 50 to 400 (N=10), as an exponent; 1 means linear.
 
-    The exponent is that of the number of windows, T−N, which grows faster than T while T is not far above N.
+    The exponent refers to the number of windows T−N, which grows faster than T if T is close to N.
     """
     lengths = (50, 100, 200, 400)
     steps = [_ours("b2bsqrt", Shape(50, steps, 64, 64, 2, 10)) for steps in lengths]
@@ -188,7 +188,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 
 def _ours(model: str, shape: Shape, params: dict[str, Any] | None = None) -> Work:
-    """Return one training step of a product's network."""
+    """Return one training step of a network of this package."""
     torch.manual_seed(0)
     order = None if shape.order == shape.steps - 1 else shape.order
     network = models.make(model, params or {"hidden": shape.hidden})
@@ -197,12 +197,12 @@ def _ours(model: str, shape: Shape, params: dict[str, Any] | None = None) -> Wor
 
 
 def _one_epoch() -> models.Model:
-    """Return the paper's network, to be trained for one epoch."""
+    """Return the network of the paper, set to train for one epoch."""
     return models.B2BsqrtTandem(**models.PAPER_GAUSSIAN, training=models.Training(max_epochs=1))
 
 
 def _plain(net: nn.Module, shape: Shape) -> Work:
-    """Return one training step of a yardstick."""
+    """Return one training step of a baseline."""
     return _training_step(net, net, shape)
 
 
@@ -218,22 +218,22 @@ def _training_step(net: nn.Module, scores: Callable[[Tensor], Tensor], shape: Sh
     return step
 
 
-def _slowdown(name: str, ours: Work, yardstick: Work, bar: float, aim: float, turns: int = 31) -> Figure:
-    mine, theirs = race(ours, yardstick, turns=turns)
+def _slowdown(name: str, ours: Work, baseline: Work, bar: float, aim: float, turns: int = 31) -> Figure:
+    mine, theirs = race(ours, baseline, turns=turns)
     return Figure(name, *quartiles(mine / theirs), bar, aim, "lower", note=_note(mine, theirs))
 
 
-def _speedup(name: str, ours: Work, yardstick: Work, bar: float, aim: float, turns: int) -> Figure:
-    mine, theirs = race(ours, yardstick, turns=turns)
+def _speedup(name: str, ours: Work, baseline: Work, bar: float, aim: float, turns: int) -> Figure:
+    mine, theirs = race(ours, baseline, turns=turns)
     return Figure(name, *quartiles(theirs / mine), bar, aim, "higher", note=_note(mine, theirs))
 
 
 def _note(mine: np.ndarray, theirs: np.ndarray) -> str:
-    return f"{1000 * np.median(mine):.1f} ms; yardstick {1000 * np.median(theirs):.1f} ms"
+    return f"{1000 * np.median(mine):.1f} ms; baseline {1000 * np.median(theirs):.1f} ms"
 
 
 def _scores() -> tuple[np.ndarray, np.ndarray]:
-    """Random walks of scores (10000, 50, 101) that drift to the true class, and labels (10000,)."""
+    """Return random walks of scores (10000, 50, 101) that drift to the true class, and labels (10000,)."""
     rng = np.random.default_rng(0)
     y = np.arange(10_000) % 101
     increments = rng.standard_normal((10_000, 50, 101), dtype=np.float32)

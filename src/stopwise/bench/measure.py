@@ -1,7 +1,7 @@
-"""Timing two things against each other, and peak memory in a child process.
+"""Measure the time of two functions relative to each other, and peak memory in a child process.
 
-Machines are noisy: the two take turns, so that a slow spell hits both, and what is reported is the median of
-the ratios of neighbouring turns with its quartiles.
+Timings are noisy, so the two functions run alternately: a temporary slowdown of the machine then affects
+both. The result is the median, with quartiles, of the ratios of adjacent runs.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ Work = Callable[[], object]
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the benchmark.
+    """One measured figure of the benchmark.
 
     Parameters
     ----------
     name
-        What was measured.
+        Title of the figure.
     value
         The median.
     low, high
-        Its quartiles.
+        The quartiles.
     bar, aim
-        What it must reach, and what we would like.
+        The required value and the desired value.
     better
         "lower" or "higher".
     unit
         "×" for ratios, "MB" for memory.
     note
-        Absolute figures behind a ratio.
+        The absolute values behind a ratio.
     """
 
     name: str
@@ -51,20 +51,20 @@ class Figure:
 
     @property
     def passed(self) -> bool:
-        """Whether the bar is reached."""
+        """Whether the required value is reached."""
         return self.reaches(self.bar)
 
     def reaches(self, mark: float) -> bool:
-        """Whether the value is as good as `mark`."""
+        """Return whether the value is at least as good as `mark`."""
         return self.value <= mark if self.better == "lower" else self.value >= mark
 
 
-def race(ours: Work, yardstick: Work, *, turns: int, warm_up: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Return the seconds (turns,) that each takes, run in turns."""
+def race(ours: Work, baseline: Work, *, turns: int, warm_up: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Run both functions alternately and return the seconds of each, both (turns,)."""
     for _ in range(warm_up):
         ours()
-        yardstick()
-    seconds = np.array([(_seconds(ours), _seconds(yardstick)) for _ in range(turns)])
+        baseline()
+    seconds = np.array([(_seconds(ours), _seconds(baseline)) for _ in range(turns)])
     return seconds[:, 0], seconds[:, 1]
 
 
@@ -81,9 +81,9 @@ def quartiles(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def child_peak_megabytes(setup: str, work: str) -> float:
-    """Return how far `work` lifts the peak memory of a fresh process above where `setup` left it.
+    """Return the peak memory of `work` minus the memory in use after `setup`, in a new process.
 
-    Linux only. The peak is reset first: a process starts with that of the one that made it.
+    Works only on Linux. The peak is reset before `work`, because a process inherits the peak of its parent.
     """
     code = f"""
 def kilobytes(name):
@@ -99,7 +99,7 @@ print((kilobytes("VmHWM") - before) / 1024)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     if run.returncode:
-        raise RuntimeError(f"The memory benchmark failed:\n{run.stderr}")
+        raise RuntimeError(f"the memory benchmark failed in its child process:\n{run.stderr}")
     return float(run.stdout.split()[-1])
 
 

@@ -1,4 +1,4 @@
-"""The benchmark's result as a file, with the machine and the versions that made it."""
+"""Write the results of the benchmark to a JSON file, with the machine and the package versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stopwise.persistence.folder import versions
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on."""
+    """Return the properties of the machine and the package versions."""
     return {
         **versions(),
         "cores": os.cpu_count(),
@@ -27,7 +27,7 @@ def machine() -> dict[str, Any]:
 
 
 def to_json(path: Path, figures: dict[str, Figure]) -> None:
-    """Write the figures by name."""
+    """Write the figures and the machine to a JSON file."""
     rows = [{**asdict(figure), "name": name, "title": figure.name} for name, figure in figures.items()]
     with atomic_write(path) as [temporary]:
         temporary.write_text(
@@ -36,7 +36,7 @@ def to_json(path: Path, figures: dict[str, Figure]) -> None:
 
 
 def _processor() -> str:
-    """Return the name of the processor, if the system has it."""
+    """Return the name of the processor, if the system provides it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

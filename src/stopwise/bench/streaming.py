@@ -1,4 +1,4 @@
-"""Streaming: one update against one bare LSTM cell, and many streams against the bare batched step."""
+"""Streaming benchmarks: one update relative to one LSTM cell, and many streams relative to a batched step."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ MANY = 10_000
 
 
 def stream_accumulator_small() -> Figure:
-    """Accumulator, H=64, N=10, D=16: one update ÷ one LSTMCell call."""
+    """Accumulator, H=64, N=10, D=16: time of one update ÷ time of one LSTMCell call."""
     return _update("accumulator", SMALL, 1.5)
 
 
 def stream_accumulator_large() -> Figure:
-    """Accumulator, H=256, N=10, D=512: one update ÷ one LSTMCell call."""
+    """Accumulator, H=256, N=10, D=512: time of one update ÷ time of one LSTMCell call."""
     return _update("accumulator", LARGE, 1.5)
 
 
 def stream_b2bsqrt_small() -> Figure:
-    """B2Bsqrt, H=64, N=10, D=16: one update ÷ one LSTMCell call."""
+    """B2Bsqrt, H=64, N=10, D=16: time of one update ÷ time of one LSTMCell call."""
     return _update("b2bsqrt", SMALL, 3.0)
 
 
 def stream_b2bsqrt_large() -> Figure:
-    """B2Bsqrt, H=256, N=10, D=512: one update ÷ one LSTMCell call."""
+    """B2Bsqrt, H=256, N=10, D=512: time of one update ÷ time of one LSTMCell call."""
     return _update("b2bsqrt", LARGE, 3.0)
 
 
 def stream_many() -> Figure:
-    """10 000 streams of the accumulator: updates a second ÷ those of the bare batched step."""
+    """10 000 accumulator streams: updates per second ÷ updates per second of the batched step alone."""
     engine = _engine("accumulator", SMALL)
     streams = Streams(engine)
     keys = np.arange(MANY)
     x = np.random.default_rng(0).standard_normal((MANY, SMALL[2]), dtype=np.float32)
     state = engine.start(MANY)
     mine, theirs = race(lambda: streams.update(keys, x), lambda: engine.step(state, x), turns=15)
-    note = f"{MANY / np.median(mine) / 1e3:.0f} thousand updates a second"
+    note = f"{MANY / np.median(mine) / 1e3:.0f} thousand updates per second"
     name = "10 000 streams: update rate ÷ bare step rate"
     return Figure(name, *quartiles(theirs / mine), 0.7, 0.7, "higher", note=note)
 
@@ -77,17 +77,17 @@ def _update(model: str, shape: tuple[int, int, int], aim: float) -> Figure:
             cell(sample, state)
 
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # waking a second thread would cost the cell more than it gains
+    torch.set_num_threads(1)  # for one cell, starting a second thread costs more than it saves
     try:
         mine, theirs = race(lambda: stream.update(x), bare, turns=UPDATES, warm_up=50)
-        product: Work = lambda: matrix @ vector  # noqa: E731 - as plain as can be
+        product: Work = lambda: matrix @ vector  # noqa: E731
         _, least = race(bare, product, turns=UPDATES, warm_up=50)
     finally:
         torch.set_num_threads(threads)
     median, late = (1e6 * np.percentile(mine, q) for q in (50, 99))
     note = (
         f"median {median:.0f} µs, 99 % {late:.0f} µs; LSTMCell {1e6 * np.median(theirs):.0f} µs, bare "
-        f"product {1e6 * np.median(least):.0f} µs; {stream._engine.step.bytes()} bytes a stream"
+        f"product {1e6 * np.median(least):.0f} µs; {stream._engine.step.bytes()} bytes per stream"
     )
     name = f"{model} H={hidden} N={order} D={channels}: update ÷ LSTMCell"
     return Figure(name, *quartiles(mine / theirs), 1.5 * aim, aim, "lower", note=note)

@@ -1,9 +1,9 @@
 """Metrics of scores and of decisions.
 
-`sat_curve` computes the exact speed-accuracy tradeoff of the rule "stop when the best class leads by a" for
-every threshold a at once, and `ausat` the area under this curve. `llr_error` compares estimated
-log-likelihood ratios with the true ones. `error_rates`, `earliness`, `harmonic_mean`, `average_cost` and
-`summarize` evaluate the decisions of any rule.
+`sat_curve` computes the exact speed-accuracy tradeoff of an `SPRT` with one common threshold, for all
+thresholds at once. `ausat` returns the area under this curve. `llr_error` compares estimated log-likelihood
+ratios with the true ones. `error_rates`, `earliness`, `harmonic_mean`, `average_cost` and `summarize`
+evaluate the decisions of any rule.
 """
 
 from stopwise.metrics.cost import average_cost, earliness, error_rates, harmonic_mean, summarize

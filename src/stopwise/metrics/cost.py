@@ -13,8 +13,8 @@ from stopwise.validation import check_class_indices, check_integer, check_real
 def error_rates(labels: Any, y: Any, classes: int) -> tuple[float, np.ndarray]:
     """Return the macro error rate and the error rate of each class.
 
-    The macro error rate is the mean of the class error rates over the classes that occur in `y`, so that
-    rare and frequent classes have the same weight.
+    The macro error rate is the mean of the class error rates over the classes that occur in `y`. Rare and
+    frequent classes have the same weight.
 
     Parameters
     ----------
@@ -23,12 +23,14 @@ def error_rates(labels: Any, y: Any, classes: int) -> tuple[float, np.ndarray]:
     y
         (n,) true class indices.
     classes
-        The number of classes K.
+        Number of classes K.
 
     Returns
     -------
-    macro, per_class
-        A float, and an array (K,) with NaN for classes that do not occur in `y`.
+    macro
+        The macro error rate.
+    per_class
+        (K,) error rate of each class, NaN for classes that do not occur in `y`.
 
     Examples
     --------
@@ -48,12 +50,14 @@ def error_rates(labels: Any, y: Any, classes: int) -> tuple[float, np.ndarray]:
 
 
 def earliness(decisions: Decisions) -> float:
-    """Return the mean fraction of a series seen before its decision: near 0 is early, 1 is at the end.
+    """Return the mean fraction of a series that is seen before its decision.
+
+    Values near 0 mean early decisions; 1 means that all decisions are made at the end of the series.
 
     Parameters
     ----------
     decisions
-        What `rule.decide` returned.
+        The decisions, as returned by `Rule.decide`.
 
     Examples
     --------
@@ -86,19 +90,18 @@ def harmonic_mean(accuracy: float, earliness: float) -> float:
 
 
 def average_cost(decisions: Decisions, y: Any, *, cost: float, loss: Any = 1.0) -> float:
-    """Return the mean total cost of a decision: its loss, plus `cost` for each sample it used.
+    """Return the mean total cost of a decision: its loss plus `cost` per sample used.
 
     Parameters
     ----------
     decisions
-        What `rule.decide` returned; the labels are class indices.
+        The decisions, as returned by `Rule.decide`; labels are class indices.
     y
         (n,) true class indices.
     cost
         The cost of one sample.
     loss
-        The loss of any wrong decision, or an array (K, K) whose row k and column l hold the loss of
-        predicting l for a series of class k.
+        The loss of a wrong decision, or (K, K) with true classes as rows and predicted classes as columns.
 
     Examples
     --------
@@ -119,22 +122,23 @@ def average_cost(decisions: Decisions, y: Any, *, cost: float, loss: Any = 1.0) 
 
 
 def summarize(decisions: Decisions, y: Any, classes: int) -> dict[str, Any]:
-    """Return the common metrics of decisions as a dict of plain numbers.
+    """Return common metrics of decisions as a dict of plain numbers.
 
     Parameters
     ----------
     decisions
-        What `rule.decide` returned; the labels are class indices.
+        The decisions, as returned by `Rule.decide`; labels are class indices.
     y
         (n,) true class indices.
     classes
-        The number of classes K.
+        Number of classes K.
 
     Returns
     -------
     summary
-        `error` (macro), `class_error` (K numbers, NaN for classes that do not occur), `accuracy`,
-        `mean_time`, `std_time`, `forced` (a fraction), `earliness`, `harmonic_mean`.
+        A dict with the keys `error` (macro error rate), `class_error` (K numbers, NaN for classes that do
+        not occur), `accuracy`, `mean_time`, `std_time`, `forced` (fraction of forced decisions), `earliness`
+        and `harmonic_mean`.
 
     Examples
     --------
@@ -161,7 +165,10 @@ def summarize(decisions: Decisions, y: Any, classes: int) -> dict[str, Any]:
 
 def _check_decisions(decisions: Any) -> None:
     if not isinstance(decisions, Decisions):
-        raise TypeError(f"`decisions` must be what rule.decide() returns; got {type(decisions).__name__}.")
+        raise TypeError(
+            "`decisions` must be a Decisions object, as returned by rule.decide(); got "
+            f"{type(decisions).__name__}."
+        )
     if not len(decisions):
         raise ValueError("`decisions` is empty; pass at least one decision.")
 
@@ -179,8 +186,8 @@ def _check_loss(loss: Any, classes: int) -> np.ndarray:
     matrix = np.asarray(loss)
     if matrix.shape != (classes, classes):
         raise ValueError(
-            f"`loss` must be a number or have shape ({classes}, {classes}), true by predicted class; "
-            f"got shape {matrix.shape}."
+            f"`loss` must be a number or have shape ({classes}, {classes}), true classes by predicted "
+            f"classes; got shape {matrix.shape}."
         )
     if not np.isfinite(matrix).all():
         raise ValueError("`loss` must be finite; it contains NaN or infinity.")

@@ -12,7 +12,7 @@ from stopwise.validation import check_integer
 
 
 class SATPoint(NamedTuple):
-    """The result of one threshold, or of several thresholds as arrays.
+    """One point of a speed-accuracy tradeoff curve, or several points as arrays.
 
     Parameters
     ----------
@@ -25,6 +25,7 @@ class SATPoint(NamedTuple):
 
     Examples
     --------
+    >>> from stopwise.metrics import SATPoint
     >>> SATPoint(mean_time=2.5, std_time=1.0, error=0.1, forced=0.0).error
     0.1
     """
@@ -37,7 +38,7 @@ class SATPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassChanges:
-    """The changes in the number of wrong decisions of each class along a curve, stored sparsely."""
+    """Changes in the number of wrong decisions per class along a curve, in sparse form."""
 
     totals: np.ndarray  # (K,) number of series of each class
     start: np.ndarray  # (K,) number of wrong decisions at the first point
@@ -48,19 +49,19 @@ class ClassChanges:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SATCurve:
-    """A speed-accuracy tradeoff curve: P points, from the fastest to the slowest.
+    """A speed-accuracy tradeoff curve with P points, from the fastest to the slowest.
 
-    Point p is the result of every threshold in (`thresholds[p - 1]`, `thresholds[p]`]; the last threshold
-    is infinity.
+    Point p is the result of every threshold above `thresholds[p - 1]`, up to and including `thresholds[p]`.
+    The last threshold is infinity. Curves are created by `sat_curve`.
 
     Parameters
     ----------
     thresholds
-        (P,) ascending.
+        (P,) thresholds, ascending.
     mean_time, std_time
         (P,) mean and standard deviation of the hitting time.
     error
-        (P,) macro error rate: the mean of the class error rates, over the classes that occur.
+        (P,) macro error rate: the mean of the class error rates over the classes that occur.
     forced
         (P,) fraction of series that end before the threshold is reached.
     length
@@ -99,25 +100,51 @@ class SATCurve:
         return wrong
 
     def at_threshold(self, threshold: Any) -> SATPoint:
-        """Return the result of a threshold; for an array of thresholds, the results as arrays.
+        """Return the point of the curve for one or more thresholds.
 
-        On a thinned curve this is the first remaining point at or above the threshold.
+        On a thinned curve, this is the first remaining point at or above the threshold.
+
+        Parameters
+        ----------
+        threshold
+            One threshold or an array of thresholds, >= 0.
+
+        Returns
+        -------
+        point
+            A `SATPoint` with numbers, or with arrays if `threshold` is an array.
         """
         points = np.searchsorted(self.thresholds, _check_numbers("threshold", threshold, 0))
         columns = (self.mean_time, self.std_time, self.error, self.forced)
         return SATPoint(*(_pick(column, points) for column in columns))
 
     def at_time(self, mean_time: Any) -> Any:
-        """Return the macro error rate at a mean hitting time; for an array of times, an array.
+        """Return the macro error rate at one or more mean hitting times.
 
-        This is the error of the slowest point that is no slower than `mean_time`, or of the first point if
-        there is none.
+        This is the error of the slowest point whose mean hitting time is at most `mean_time`. If there is
+        none, it is the error of the first point.
+
+        Parameters
+        ----------
+        mean_time
+            One mean hitting time or an array of them.
+
+        Returns
+        -------
+        error
+            A number, or an array if `mean_time` is an array.
         """
         points = np.searchsorted(self.mean_time, _check_numbers("mean_time", mean_time), side="right")
         return _pick(self.error, np.maximum(points - 1, 0))
 
     def thin(self, points: int) -> SATCurve:
-        """Return a curve of at most `points` points, evenly spaced in mean time, including both ends."""
+        """Return a curve with fewer points, evenly spaced in mean time, including both ends.
+
+        Parameters
+        ----------
+        points
+            Maximum number of points, >= 2.
+        """
         points = check_integer("points", points, 2)
         if len(self) <= points:
             return self
@@ -150,16 +177,17 @@ class SATCurve:
 
 
 def ausat(curve: SATCurve) -> float:
-    """Return the area under the macro error rate over mean hitting time on [1, T], divided by T - 1.
+    """Return the area under the speed-accuracy tradeoff curve (AUSAT); lower is better.
 
-    T is the length of the longest series. The curve is a step function: between two points the error is
-    that of the faster one, and beyond the last point it is constant. With T = 1 the area is the error
-    itself.
+    This is the area under the macro error rate as a function of the mean hitting time on [1, T], divided by
+    T - 1, where T is the length of the longest series. The curve is a step function: between two points the
+    error is that of the faster point, and beyond the last point it is constant. With T = 1 the area is
+    defined as the error.
 
     Parameters
     ----------
     curve
-        What `sat_curve` returned.
+        The curve, as returned by `sat_curve`.
 
     Examples
     --------
@@ -168,7 +196,9 @@ def ausat(curve: SATCurve) -> float:
     0.25
     """
     if not isinstance(curve, SATCurve):
-        raise TypeError(f"`curve` must be what sat_curve() returns; got {type(curve).__name__}.")
+        raise TypeError(
+            f"`curve` must be a SATCurve, as returned by sat_curve(); got {type(curve).__name__}."
+        )
     if curve.length == 1:
         return float(curve.error[0])
     widths = np.diff(curve.mean_time, append=curve.length)

@@ -9,7 +9,7 @@ import numpy as np
 
 from stopwise.validation import check_scores, inside
 
-# Numbers processed at once: limits the memory used on top of the inputs.
+# Maximum number of values per chunk: limits the memory used in addition to the inputs.
 CHUNK_NUMBERS = 1_000_000
 
 
@@ -19,11 +19,12 @@ class LLRError(NamedTuple):
     Parameters
     ----------
     mean_abs
-        Mean of |estimate - truth| in nats, over steps, series and pairs of different classes.
+        Mean absolute error in nats, over steps, series and pairs of different classes.
     relative
-        The same, divided by the mean of |truth|.
+        Mean absolute error divided by the mean absolute true LLR.
     slope
-        Slope of the regression of estimate on truth: 1 is ideal, below 1 the estimates saturate.
+        Slope of the regression of the estimates on the true LLRs. The ideal value is 1; values below 1 mean
+        that the estimates saturate.
 
     Examples
     --------
@@ -37,9 +38,9 @@ class LLRError(NamedTuple):
 
 
 def llr_error(scores: Any, true_scores: Any, lengths: Any = None) -> LLRError:
-    """Return the error of estimated log-likelihood ratios against the true ones.
+    """Return the error of estimated log-likelihood ratios (LLRs) with respect to the true ones.
 
-    Only differences of scores matter: adding a constant to all classes of a step changes nothing.
+    Only differences of scores matter: adding a constant to the scores of all classes has no effect.
     `relative` and `slope` are NaN if every true LLR is zero.
 
     Parameters
@@ -51,11 +52,16 @@ def llr_error(scores: Any, true_scores: Any, lengths: Any = None) -> LLRError:
     lengths
         (n,) lengths of the series; None means all have T steps.
 
+    Returns
+    -------
+    error
+        An `LLRError` with the fields `mean_abs`, `relative` and `slope`.
+
     Examples
     --------
     >>> import numpy as np
     >>> truth = np.array([[[0.0, 2.0], [0.0, 4.0]]])
-    >>> llr_error(0.5 * truth, truth)  # underestimates every LLR by half
+    >>> llr_error(0.5 * truth, truth)  # every LLR is estimated as half its value
     LLRError(mean_abs=1.5, relative=0.5, slope=0.5)
     """
     scores, lengths = check_scores(scores, lengths)
@@ -82,7 +88,7 @@ def llr_error(scores: Any, true_scores: Any, lengths: Any = None) -> LLRError:
 
 
 def _sums(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return the sums over rows (m, K) and pairs of |est - true|, |true|, est * true and true ** 2.
+    """Return the sums of |est - true|, |true|, est * true and true ** 2 over rows (m, K) and pairs.
 
     The last two omit the factor K, which cancels in their ratio.
     """
@@ -106,6 +112,6 @@ def _center(scores: np.ndarray) -> np.ndarray:
 def _pair_distances(values: np.ndarray) -> float:
     """Return the sum over rows (m, K) and pairs k < l of |v_k - v_l|."""
     classes = values.shape[-1]
-    # In sorted order the value of rank r is added r times and subtracted K - 1 - r times.
+    # In sorted order, the value of rank r is added r times and subtracted K - 1 - r times.
     weights = 2.0 * np.arange(classes) - (classes - 1)
     return float((np.sort(values, axis=-1) @ weights).sum())

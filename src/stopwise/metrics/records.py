@@ -1,8 +1,8 @@
-"""Where the lead of the best class reaches a new high, which is all that one common threshold depends on.
+"""Records of the lead: the steps at which the lead of the best class reaches a new maximum.
 
-With one common threshold a, a series stops at the first step where the lead of its best class reaches a.
-Its hitting time therefore changes only where a passes a record of the lead, so sorting the records of all
-series gives what every threshold does, without a grid.
+The lead is the difference between the two highest scores. With a common threshold a, a series stops at the
+first step where its lead reaches a. So its hitting time, as a function of a, changes only at the records of
+the lead. Sorting the records of all series gives the exact result of every threshold, without a grid.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 
 from stopwise.validation import inside
 
-# Numbers worked on at once: bounds the memory beyond the inputs.
+# Maximum number of values per chunk: limits the memory used in addition to the inputs.
 CHUNK_NUMBERS = 1_000_000
 
 
 class Records(NamedTuple):
-    """The m records of the leads in ascending order.
+    """The m records of the leads of all series, in ascending order.
 
-    For a threshold just above `value`, the series moves from this record's time to `next_time`.
+    If the threshold increases beyond `value`, the series stops at `next_time` instead of `time`.
     """
 
     value: np.ndarray  # (m,) the lead at the record
@@ -29,7 +29,9 @@ class Records(NamedTuple):
     wrong: np.ndarray  # (m,) whether the decision there is wrong
     next_time: np.ndarray  # (m,) step of the next record of the series, or its last step
     next_wrong: np.ndarray  # (m,) whether the decision there is wrong
-    final: np.ndarray  # (m,) True for the last record of a series: above it the decision is forced
+    final: (
+        np.ndarray
+    )  # (m,) True for the last record of a series; for a higher threshold the decision is forced
 
     @property
     def is_new_value(self) -> np.ndarray:
@@ -42,16 +44,16 @@ class Records(NamedTuple):
         return np.append(self.value[self.is_new_value], np.inf)
 
     def totals(self, start: float, change: np.ndarray) -> np.ndarray:
-        """Return a total (P,) at each threshold.
+        """Return the total of a quantity at each threshold, (P,).
 
         Parameters
         ----------
         start
             The total at the lowest threshold.
         change
-            (m,) how the total changes where the threshold passes each record.
+            (m,) change of the total when the threshold increases beyond each record.
         """
-        # Integers stay integers: no rounding error builds up along the curve.
+        # Integers are summed as integers, so that no rounding error accumulates along the curve.
         dtype = np.float64 if change.dtype.kind == "f" else np.int64
         first = np.flatnonzero(self.is_new_value)
         return np.cumsum(np.append(start, np.add.reduceat(change, first, dtype=dtype)), dtype=dtype)
@@ -82,7 +84,7 @@ def lead_records(
 
 
 def leads_and_errors(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much the best class leads, and whether it is wrong, at each step: both (n, T).
+    """Return the lead of the best class and whether this class is wrong, at each step: both (n, T).
 
     Past the end of a series the lead is minus infinity.
     """
@@ -104,7 +106,7 @@ def leads_and_errors(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> 
 
 
 def _best_before(leads: np.ndarray) -> np.ndarray:
-    """Return the highest lead of all earlier steps, minus infinity at the first: (n, T)."""
+    """Return the highest lead of all earlier steps, minus infinity at the first step, (n, T)."""
     best = np.full_like(leads, -np.inf)
     np.maximum.accumulate(leads[:, :-1], axis=1, out=best[:, 1:])
     return best

@@ -1,4 +1,4 @@
-"""The exact speed-accuracy tradeoff (SAT) curve: every threshold at once, without a grid."""
+"""The exact speed-accuracy tradeoff (SAT) curve, for all thresholds at once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from stopwise.validation import check_class_indices, check_scores
 
 
 def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
-    """Return the exact speed-accuracy tradeoff curve of the test with one common threshold.
+    """Compute the exact speed-accuracy tradeoff curve of the SPRT with one common threshold.
 
-    The curve covers `SPRT(threshold)` for every possible threshold. At the end of a series the decision is
-    forced: the class with the highest score.
+    The curve contains the result of `SPRT(threshold)` for every possible threshold, without a grid. If a
+    series ends before the threshold is reached, the decision is forced for the class with the highest score.
 
     Parameters
     ----------
@@ -26,15 +26,21 @@ def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
     lengths
         (n,) lengths of the series; None means all have T steps.
 
+    Returns
+    -------
+    curve
+        A `SATCurve`.
+
     Examples
     --------
+    >>> from stopwise.metrics import sat_curve
     >>> scores = [[[0.0, 1.0], [3.0, 0.0]], [[0.0, 2.0], [0.0, 2.5]]]  # leads 1, 3 and 2, 2.5
     >>> curve = sat_curve(scores, [0, 1])
     >>> curve.thresholds
     array([1. , 2. , 2.5, 3. , inf])
     >>> curve.mean_time
     array([1. , 1.5, 2. , 2. , 2. ])
-    >>> curve.error  # the first series is wrong after one sample, right after two
+    >>> curve.error  # the first series is wrong after one sample, correct after two
     array([0.5, 0. , 0. , 0. , 0. ])
     >>> curve.forced
     array([0. , 0. , 0. , 0.5, 1. ])
@@ -72,7 +78,7 @@ def sat_curve(scores: Any, y: Any, lengths: Any = None) -> SATCurve:
 def _macro_error(changes: ClassChanges, points: int) -> np.ndarray:
     """Return the mean of the class error rates at each point, (P,)."""
     error = np.zeros(points)
-    # A wrong decision has the same weight in all classes of equal size, so count these together.
+    # Wrong decisions have the same weight in all classes of the same size, so these are counted together.
     for size in np.unique(changes.totals[changes.totals > 0]):
         same_size = changes.totals == size  # (K,)
         chosen = same_size[changes.classes]  # (m,)

@@ -1,7 +1,7 @@
 """Plots of log-likelihood ratios (LLRs), speed-accuracy tradeoffs, stopping boundaries and guarantees.
 
-Every function returns a matplotlib Figure and does not change the global state of pyplot; `save` writes the
-figure to files.
+Every plot function returns a matplotlib `Figure` and does not change the global state of pyplot. `save`
+writes a figure to files.
 """
 
 from stopwise.plots.conditions import llr_errors_by_condition

@@ -1,4 +1,4 @@
-"""LLR errors of several models under several conditions."""
+"""Plot of the LLR errors of several models under several conditions."""
 
 from __future__ import annotations
 
@@ -22,23 +22,29 @@ def llr_errors_by_condition(
     trivial: Mapping[str, float] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Plot mean LLR errors with standard errors, in a grid of panels.
+    """Plot mean LLR errors with standard errors in a grid of panels.
 
     Parameters
     ----------
     rows
-        By row: by panel: by condition: by model: the errors of its runs. All rows have the same panels.
+        Nested dicts {row: {panel: {condition: {model: errors of its runs}}}}. All rows have the same panels.
     starred
-        By row, by panel: the conditions to shade and to mark with a star.
+        Conditions that are shaded and marked with a star, as nested dicts {row: {panel: conditions}}.
     limits
-        By row: the statistical limit, shown as a dashed line.
+        Statistical limit of each row, shown as a dashed line.
     trivial
-        By row: the error of always predicting 0, shown as a dotted line.
+        Error of always predicting 0 in each row, shown as a dotted line.
     title
         Title of the figure.
 
+    Returns
+    -------
+    figure
+        A matplotlib `Figure`.
+
     Examples
     --------
+    >>> from stopwise.plots import llr_errors_by_condition
     >>> errors = {"0": {"lstm": [80.0, 82.0], "ours": [1.9, 2.1]}, "0.01": {"lstm": [95.0, 96.0]}}
     >>> figure = llr_errors_by_condition({"a = 2": {"weight decay": errors}}, limits={"a = 2": 1.6})
     >>> figure.axes[0].get_title()

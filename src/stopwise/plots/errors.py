@@ -19,22 +19,28 @@ def llr_error_bars(
     trivial: float | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Plot mean absolute LLR errors as horizontal bars, the smallest on top.
+    """Plot mean absolute LLR errors as horizontal bars, with the smallest error on top.
 
     Parameters
     ----------
     errors
-        By model name: the error in nats, or the errors of several runs, of which the mean and its standard
-        error are shown.
+        Errors in nats by model name: one number, or the errors of several runs. For several runs, the mean
+        and its standard error are shown.
     limit
-        The statistical limit: the smallest error possible with the given amount of data; shown as a line.
+        The statistical limit, shown as a line: the smallest possible error with the given amount of data.
     trivial
         The error of always predicting 0, shown as a line.
     title
         Title of the figure.
 
+    Returns
+    -------
+    figure
+        A matplotlib `Figure`.
+
     Examples
     --------
+    >>> from stopwise.plots import llr_error_bars
     >>> figure = llr_error_bars({"lstm": 88.0, "accumulator": [1.8, 2.0, 1.9]}, limit=1.61)
     >>> [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     ['accumulator', 'lstm']
@@ -77,7 +83,7 @@ def llr_error_bars(
 
 
 def _means_and_sems(errors: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the mean of the runs of each model, and its standard error."""
+    """Return the mean of the runs of each model and its standard error."""
     if not isinstance(errors, Mapping) or not errors:
         raise ValueError(
             f"`errors` must be a dict {{model name: error or errors of runs}}; got {errors!r:.60}."
@@ -92,9 +98,9 @@ def _means_and_sems(errors: Mapping[str, Any]) -> tuple[dict[str, float], dict[s
 
 
 def _three_digits(value: float, sem: float) -> str:
-    """Return a value with three digits and, if not 0, its standard error with as many decimal places.
+    """Format a value with three significant digits, followed by its standard error if that is not 0.
 
-    There are more decimal places if the standard error would otherwise show no digit.
+    Both have the same number of decimal places, enough to show at least one digit of the standard error.
 
     Examples
     --------
@@ -109,5 +115,5 @@ def _three_digits(value: float, sem: float) -> str:
 
 
 def _places(value: float, digits: int) -> int:
-    """Return the number of decimal places that show `digits` significant digits."""
+    """Return the number of decimal places needed to show `digits` significant digits."""
     return max(0, digits - 1 - int(np.floor(np.log10(value)))) if value > 0 else 0

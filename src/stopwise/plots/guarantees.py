@@ -1,4 +1,4 @@
-"""Guaranteed error rates compared with true error rates."""
+"""Plot of true error rates against guaranteed error rates."""
 
 from __future__ import annotations
 
@@ -18,20 +18,29 @@ BAND = (5, 95)  # percentiles of the draws
 
 
 def guarantees(levels: Any, panels: Mapping[str, Mapping[str, Any]], *, title: str | None = None) -> Figure:
-    """Plot true error rates against guaranteed error rates; above the diagonal a guarantee is violated.
+    """Plot true error rates against guaranteed error rates.
+
+    Above the diagonal the guarantee is violated.
 
     Parameters
     ----------
     levels
         (A,) guaranteed error rates, increasing.
     panels
-        By panel title: by method of setting thresholds: its true error rates, (A,), or (draws, A) over
-        draws of the calibration series. Of draws, the median and the central 90 % are shown.
+        Nested dicts {panel title: {method: true error rates}}, where a method is a way to set thresholds. The
+        rates have shape (A,), or (draws, A) for several draws of the calibration series. For draws, the
+        median and the central 90 % are shown.
     title
         Title of the figure.
 
+    Returns
+    -------
+    figure
+        A matplotlib `Figure`.
+
     Examples
     --------
+    >>> from stopwise.plots import guarantees
     >>> draws = [[0.04, 0.08], [0.03, 0.09], [0.05, 0.07]]
     >>> figure = guarantees([0.05, 0.1], {"a model": {"textbook": [0.2, 0.3], "calibrated": draws}})
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
@@ -41,7 +50,7 @@ def guarantees(levels: Any, panels: Mapping[str, Mapping[str, Any]], *, title: s
     if levels.ndim != 1 or len(levels) < 2 or (np.diff(levels) <= 0).any() or not 0 < levels[0] < 1:
         raise ValueError(f"`levels` must be two or more increasing rates in (0, 1); got {levels.tolist()}.")
     if not isinstance(panels, Mapping) or not panels:
-        raise ValueError(f"`panels` must be a dict {{panel: {{name: error rates}}}}; got {panels!r:.60}.")
+        raise ValueError(f"`panels` must be a dict {{panel: {{method: error rates}}}}; got {panels!r:.60}.")
     rates = {
         panel: {name: _rates(name, values, len(levels)) for name, values in lines.items()}
         for panel, lines in panels.items()
@@ -88,5 +97,7 @@ def _rates(name: str, values: Any, count: int) -> np.ndarray:
             f"the rates of {name!r} must have shape ({count},) or (draws, {count}); got {rates.shape}."
         )
     if not ((rates >= 0) & (rates <= 1)).all():
-        raise ValueError(f"the rates of {name!r} must be in [0, 1].")
+        raise ValueError(
+            f"the rates of {name!r} must be in [0, 1]; got values from {rates.min():g} to {rates.max():g}."
+        )
     return rates

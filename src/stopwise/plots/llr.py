@@ -1,4 +1,4 @@
-"""Log-likelihood ratios (LLRs) over time, and estimated against true LLRs."""
+"""Plots of log-likelihood ratios (LLRs) over time, and of estimated against true LLRs."""
 
 from __future__ import annotations
 
@@ -27,27 +27,37 @@ def llr_trajectories(
     thresholds: float | Sequence[float] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Plot LLRs over time, with one panel per model and a common axis; a saturating model stays flat.
+    """Plot LLRs over time, with one panel per model and a common axis.
+
+    The LLRs of a saturating model stop growing.
 
     Parameters
     ----------
     estimates
         Scores (n, T, K) by model name; NaN after the end of a series.
     truth
-        (n, T, K) exact scores, shown dashed behind the estimates; None if not known.
+        (n, T, K) exact scores, shown as dashed lines; None if not known.
     y
-        (n,) class indices that set the colors of the lines; None: all lines have the same color.
+        (n,) class indices that set the colors of the lines. If None, all lines have the same color.
     pair
-        The classes (k, l) of the LLR log p(x | k) / p(x | l).
+        The classes (k, l) of the LLR `log p(x | k) / p(x | l)`.
     series
-        Number of series, taken alternately from the classes of the pair; or the indices of the series.
+        Number of series to show, taken alternately from the classes of the pair; or indices of the series.
     thresholds
-        Shown as lines at plus and minus each threshold; infinite ones are omitted.
+        One or more thresholds, shown as lines at plus and minus their values. Infinite thresholds are
+        omitted.
     title
         Title of the figure.
 
+    Returns
+    -------
+    figure
+        A matplotlib `Figure`.
+
     Examples
     --------
+    >>> import numpy as np
+    >>> from stopwise.plots import llr_trajectories
     >>> from stopwise.datasets import gaussian
     >>> X, y, truth = gaussian(n=20, seed=0)
     >>> figure = llr_trajectories({"saturating": 30 * np.tanh(truth / 30)}, truth, y, thresholds=5.0)
@@ -96,10 +106,10 @@ def llr_scatter(
     seed: int = 0,
     title: str | None = None,
 ) -> Figure:
-    """Plot estimated against true LLRs, one panel per model; exact estimates lie on the diagonal.
+    """Plot estimated against true LLRs, with one panel per model.
 
-    The slope in each panel is the regression slope over all pairs of classes, steps and series. It is close
-    to 0 if the estimates saturate.
+    Exact estimates lie on the diagonal. The slope in each panel is the regression slope over all pairs of
+    classes, steps and series. It is close to 0 if the estimates saturate.
 
     Parameters
     ----------
@@ -108,14 +118,20 @@ def llr_scatter(
     truth
         (n, T, K) exact scores.
     points
-        Maximum number of LLRs shown, a random sample of all LLRs.
+        Maximum number of LLRs to show, a random sample of all LLRs.
     seed
-        Seed of the sample.
+        Seed of the random sample.
     title
         Title of the figure.
 
+    Returns
+    -------
+    figure
+        A matplotlib `Figure`.
+
     Examples
     --------
+    >>> from stopwise.plots import llr_scatter
     >>> from stopwise.datasets import gaussian
     >>> X, y, truth = gaussian(n=50, seed=0)
     >>> figure = llr_scatter({"half": 0.5 * truth}, truth)
@@ -133,7 +149,8 @@ def llr_scatter(
     for name, array in {**scores, "truth": exact}.items():
         if np.isnan(array[own_steps]).any():
             raise ValueError(
-                f"{name!r} holds NaN before the end of a series, where `truth` is finite. Correct the scores."
+                f"the scores of {name!r} must be finite where `truth` is finite; got NaN before the end of a "
+                "series. Use scores of the same series."
             )
     rows = np.argwhere(own_steps)  # (m, 2) series and step
     first, second = np.triu_indices(exact.shape[2], k=1)
@@ -173,7 +190,7 @@ def llr_scatter(
 def _check_estimates(
     estimates: Mapping[str, Any], truth: Any
 ) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
-    """Return the scores (n, T, K) by model, and the exact scores, after checking that shapes agree."""
+    """Validate the arguments; return the scores (n, T, K) by model, and the exact scores."""
     if not isinstance(estimates, Mapping) or not estimates:
         raise ValueError(
             f"`estimates` must be a dict {{model name: scores (n, T, K)}}; got {estimates!r:.60}."
@@ -192,8 +209,8 @@ def _check_estimates(
             )
         if np.isinf(array).any() or not np.isfinite(array).any(axis=(1, 2)).all():
             raise ValueError(
-                f"`{argument}` must hold finite scores, NaN only after the end of a series; it holds "
-                "infinity, or a series of NaN only."
+                f"`{argument}` must hold finite scores, with NaN only after the end of a series; it contains "
+                "infinity, or a series with only NaN."
             )
     exact = named.pop("truth")[1] if truth is not None else None
     return dict(named.values()), exact
@@ -213,7 +230,7 @@ def _check_pair(pair: tuple[int, int], classes: int) -> tuple[int, int]:
 def _choose_series(
     series: int | Sequence[int], labels: np.ndarray | None, pair: tuple[int, int], n: int
 ) -> np.ndarray:
-    """Return the given indices, or those of the first series, alternating between the two classes."""
+    """Return the given indices, or the indices of the first series, alternating between the classes."""
     if np.ndim(series):
         return np.array([check_integer("series", i, 0, n - 1) for i in series])  # type: ignore[union-attr]
     count = check_integer("series", series, 1)
@@ -222,7 +239,8 @@ def _choose_series(
     ranks = {int(i): rank for c in pair for rank, i in enumerate(np.flatnonzero(labels == c))}
     if not ranks:
         raise ValueError(
-            f"`y` holds no series of the classes {pair} of `pair`. Choose another pair, or give indices."
+            f"`y` contains no series of the classes {pair} of `pair`. Choose another `pair`, or pass indices "
+            "as `series`."
         )
     return np.array(sorted(ranks, key=lambda i: (ranks[i], i))[:count])
 

@@ -1,4 +1,4 @@
-"""The slope of the loss: steps with a large LLR contribute almost nothing to the gradient."""
+"""Plot of the slope of the loss: steps with a large LLR contribute almost nothing to the gradient."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ from stopwise.plots.style import COLORS, GRAY, figure_with_panels, finish
 def loss_slope(marks: Mapping[str, float], *, title: str | None = None) -> Figure:
     """Plot the slope of the loss against the log-likelihood ratio (LLR), on a logarithmic axis.
 
-    The absolute slope of log(1 + exp(-λ)) is 1/(1 + exp(λ)): the contribution to the gradient of a step
-    whose LLR is λ.
+    The absolute slope of `log(1 + exp(-λ))` is `1 / (1 + exp(λ))`. This is the contribution to the gradient
+    of a step whose LLR is λ.
 
     Parameters
     ----------
     marks
-        LLRs to mark, by their labels.
+        LLRs to mark, by label.
     title
         Title of the figure.
 
+    Returns
+    -------
+    figure
+        A matplotlib `Figure`.
+
     Examples
     --------
+    >>> from stopwise.plots import loss_slope
     >>> figure = loss_slope({"after 1 sample": 4.0, "after 10": 40.0})
     >>> figure.axes[0].get_yscale()
     'log'

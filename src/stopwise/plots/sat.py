@@ -1,4 +1,4 @@
-"""Speed-accuracy tradeoff curves."""
+"""Plot of speed-accuracy tradeoff curves."""
 
 from __future__ import annotations
 
@@ -16,28 +16,35 @@ MAX_CURVE_POINTS = 2000
 def sat_curves(
     curves: Mapping[str, Any], oracle: Any = None, *, log: bool = True, title: str | None = None
 ) -> Figure:
-    """Plot speed-accuracy tradeoff curves: macro error rate against mean hitting time; lower left is better.
+    """Plot speed-accuracy tradeoff curves: macro error rate against mean hitting time.
 
-    The time axis ends shortly after the last curve reaches its minimal error, because waiting longer gains
-    nothing. The legend lists the curves from the worst to the best mean error.
+    Curves further to the lower left are better. The time axis ends shortly after the last curve reaches its
+    minimal error, because waiting longer does not reduce the error further. The legend lists the curves from
+    the worst to the best mean error.
 
     Parameters
     ----------
     curves
-        By model name: objects with the arrays `mean_time` and `error`, as returned by
+        Curves by model name: objects with the arrays `mean_time` and `error`, as returned by
         `stopwise.metrics.sat_curve`.
     oracle
-        The curve of the true LLRs, shown black and dashed: the best possible on average.
+        The curve of the true LLRs, shown as a black dashed line. It is the best possible curve on average.
     log
-        Whether the error axis is logarithmic. An error of exactly 0 is shown on a labeled line below all
-        others.
+        Whether the error axis is logarithmic. An error of exactly 0 is then shown on a labeled line below all
+        other errors.
     title
         Title of the figure.
+
+    Returns
+    -------
+    figure
+        A matplotlib `Figure`.
 
     Examples
     --------
     >>> from stopwise.datasets import gaussian
     >>> from stopwise.metrics import sat_curve
+    >>> from stopwise.plots import sat_curves
     >>> X, y, truth = gaussian(n=200, offset=1.0, seed=0)
     >>> figure = sat_curves({"last sample": sat_curve(X[..., :2], y)}, oracle=sat_curve(truth, y))
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
@@ -55,7 +62,7 @@ def sat_curves(
     figure, (panel,) = figure_with_panels(1, width=6.4, height=3.8)
     floor = _error_floor([error for _, error in points.values()]) if log else 0.0
     end = 1 + 1.08 * (max(_time_of_min_error(*curve) for curve in points.values()) - 1) + 1e-9
-    # From worst to best, the vertical order of the lines in the plot.
+    # From worst to best, as the lines are ordered from top to bottom in the plot.
     names = sorted(points, key=lambda name: -_mean_error(*points[name], end))
     for name in names:
         time, error = _within(*points[name], end)
@@ -94,7 +101,7 @@ def _curve_points(name: str, curve: Any) -> tuple[np.ndarray, np.ndarray]:
         or (np.diff(time) < 0).any()
     ):
         raise ValueError(
-            f"curve {name!r} must have finite errors in [0, 1] and finite, non-decreasing times."
+            f"curve {name!r} must have finite `error` in [0, 1] and finite, non-decreasing `mean_time`."
         )
     return time, error
 
@@ -117,7 +124,7 @@ def _time_of_min_error(time: np.ndarray, error: np.ndarray) -> float:
 
 
 def _within(time: np.ndarray, error: np.ndarray, end: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the step function up to `end`, with at most `MAX_CURVE_POINTS` points and the end."""
+    """Return the step function up to `end`, with at most `MAX_CURVE_POINTS` points plus the end."""
     changes = np.append(True, error[1:] != error[:-1]) & (time <= end)
     changes[0] = True
     time, error = time[changes], error[changes]

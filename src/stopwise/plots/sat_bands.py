@@ -1,4 +1,4 @@
-"""Speed-accuracy curves of repeated runs, with significance levels."""
+"""Plot of speed-accuracy curves of repeated runs, with significance levels."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from stopwise.plots.style import (
     mean_and_sem,
 )
 
-LOG_RATIO = (
-    8.0  # the error axis is logarithmic if the ratio of the largest to the smallest error exceeds this
-)
+# The error axis is logarithmic if the ratio of the largest to the smallest error exceeds this.
+LOG_RATIO = 8.0
 STARS = ((1e-3, "***"), (1e-2, "**"), (5e-2, "*"))
 
 
@@ -35,26 +34,35 @@ def sat_bands(
     points: Mapping[str, tuple[float, float]] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Plot mean macro error rates of repeated runs at common hitting times, with bands of one standard error.
+    """Plot mean macro error rates of repeated runs, with bands of one standard error.
+
+    All runs are evaluated at the same mean hitting times.
 
     Parameters
     ----------
     times
         (P,) mean hitting times.
     errors
-        By model: (R, P) macro error rates of R runs.
+        (R, P) macro error rates of R runs, by model name.
     p_values
-        (P,) p-values of a proposed model being better than every baseline. Times with p < 0.05 are shaded
-        and marked with stars: * below 0.05, ** below 0.01, *** below 0.001.
+        (P,) p-values of the proposed model being better than every baseline. Times with p < 0.05 are shaded
+        and marked with one star; two stars mean p < 0.01, three stars p < 0.001.
     reference
-        Name and errors (P,) of a dashed line.
+        Name and errors (P,) of a dashed reference line.
     points
-        By name: (time, error) of methods that have a single operating point.
+        (time, error) by name, for methods with a single operating point.
     title
         Title of the figure.
 
+    Returns
+    -------
+    figure
+        A matplotlib `Figure`.
+
     Examples
     --------
+    >>> import numpy as np
+    >>> from stopwise.plots import sat_bands
     >>> runs = np.array([[0.4, 0.2, 0.1], [0.5, 0.2, 0.1]])
     >>> figure = sat_bands([1, 2, 3], {"ours": runs, "theirs": runs + 0.1}, p_values=[0.5, 0.02, 0.0001])
     >>> [text.get_text() for text in figure.axes[0].texts]
@@ -94,7 +102,7 @@ def sat_bands(
 
 
 def _shade(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:
-    """Shade the times with p < 0.05, with stars above each interval of one significance level."""
+    """Shade the times with p < 0.05 and draw stars above each interval of equal significance level."""
     edges = np.concatenate([at[:1], (at[1:] + at[:-1]) / 2, at[-1:]])
     levels = [next((stars for bound, stars in STARS if value < bound), "") for value in p]
     start = 0

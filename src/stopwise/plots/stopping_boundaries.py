@@ -1,4 +1,4 @@
-"""Stopping boundaries: the thresholds of rules over time, and the log-likelihood ratios (LLRs) of series."""
+"""Plot of stopping boundaries: thresholds of rules and log-likelihood ratios (LLRs) over time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stopwise.validation import check_class_indices, check_integer, check_real, 
 
 # Number of LLRs on each side of 0 at which a rule is evaluated.
 PROBES = 1000
-# Without blue and vermilion, the colors of the classes.
+# Excludes blue and vermilion, which are the colors of the classes.
 RULE_COLORS = ("black", *COLORS[2:])
 RULE_DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), "-.")
 
@@ -30,30 +30,37 @@ def stopping_boundaries(
     series: int = 8,
     title: str | None = None,
 ) -> Figure:
-    """Plot the thresholds of rules for two classes over time.
+    """Plot the thresholds of rules over time, for two classes.
 
-    Class 1 is accepted above the upper line of a rule, class 0 below the lower line. The lines are found by
-    evaluating each rule on a grid of LLRs at each step, so this works for any rule.
+    A rule accepts class 1 above its upper line and class 0 below its lower line. The lines are computed by
+    evaluating each rule on a grid of LLRs at each step, so any rule can be plotted.
 
     Parameters
     ----------
     rules
         Rules by name.
     scores
-        (n, T, 2) scores whose LLRs are shown as well, or None; NaN after the end of a series.
+        (n, T, 2) scores of series whose LLRs are also shown, with NaN after the end of a series; or None.
     y
         (n,) class indices that set the colors of the LLRs.
     steps
-        Number of steps; None: those of `scores`.
+        Number of steps. If None, the number of steps of `scores`.
     max_llr
-        The largest LLR to evaluate and to show; None: 1.2 times the highest threshold below 20 nats.
+        The largest LLR that is evaluated and shown. If None, LLRs up to 20 nats are evaluated, and the axis
+        ends at 1.2 times the highest threshold.
     series
-        Number of series shown, the first ones.
+        Number of series to show, starting with the first.
     title
         Title of the figure.
 
+    Returns
+    -------
+    figure
+        A matplotlib `Figure`.
+
     Examples
     --------
+    >>> from stopwise.plots import stopping_boundaries
     >>> from stopwise.rules import SPRT, Tapering
     >>> figure = stopping_boundaries({"constant": SPRT(4.0), "tapering": Tapering(6.0, horizon=50)}, steps=50)
     >>> figure.axes[0].get_ylabel()
@@ -64,7 +71,7 @@ def stopping_boundaries(
     llrs = None if scores is None else _llrs(scores)
     if llrs is None and steps is None:
         raise ValueError(
-            "`steps` and `scores` are both None. Give one of them to set the length of the axis."
+            "`steps` and `scores` are both None. Pass one of them to set the length of the time axis."
         )
     count = max(map(len, llrs)) if llrs is not None and steps is None else check_integer("steps", steps, 1)
     labels = None if y is None or llrs is None else check_class_indices(y, len(llrs), 2)
@@ -100,9 +107,9 @@ def stopping_boundaries(
 
 
 def stopping_thresholds(rule: Rule, steps: int, max_llr: float = 20.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lower and upper thresholds (T,) of the LLR of class 1 over class 0 at each step.
+    """Return the thresholds of a rule on the LLR of class 1 over class 0, at each step.
 
-    Class 0 is accepted at or below the lower threshold, class 1 at or above the upper one.
+    Class 0 is accepted at or below the lower threshold, class 1 at or above the upper threshold.
 
     Parameters
     ----------
@@ -111,10 +118,16 @@ def stopping_thresholds(rule: Rule, steps: int, max_llr: float = 20.0) -> tuple[
     steps
         Number of steps T.
     max_llr
-        The rule is evaluated at LLRs from -max_llr to max_llr; a threshold beyond them is NaN.
+        The rule is evaluated at LLRs from `-max_llr` to `max_llr`. Thresholds outside this range are NaN.
+
+    Returns
+    -------
+    lower, upper
+        (T,) lower and upper thresholds.
 
     Examples
     --------
+    >>> from stopwise.plots import stopping_thresholds
     >>> from stopwise.rules import Tapering
     >>> lower, upper = stopping_thresholds(Tapering(4.0, horizon=4), steps=4)
     >>> upper.round(1)
@@ -128,7 +141,7 @@ def stopping_thresholds(rule: Rule, steps: int, max_llr: float = 20.0) -> tuple[
     for t in range(1, steps + 1):
         accepted = rule.accept(probes, t)  # (P,)
         waits = np.flatnonzero(accepted < 0)
-        if not len(waits):  # the rule always stops: both thresholds are where the class changes
+        if not len(waits):  # the rule always stops: both thresholds are at the change of class
             ones = np.flatnonzero(accepted == 1)
             lower[t - 1] = upper[t - 1] = llr[ones[0]] if len(ones) else np.nan
             continue
@@ -147,5 +160,5 @@ def _llrs(scores: Any) -> list[np.ndarray]:
         lengths = np.maximum(np.isfinite(array).all(-1).cumprod(1).sum(1), 1)
     array, lengths = check_scores(array, lengths)
     if array.shape[2] != 2:
-        raise ValueError(f"`scores` must have 2 classes to be shown with thresholds; got {array.shape[2]}.")
+        raise ValueError(f"`scores` must have 2 classes; got {array.shape[2]}. Select two classes to plot.")
     return [row[:length, 1] - row[:length, 0] for row, length in zip(array, lengths)]

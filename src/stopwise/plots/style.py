@@ -1,4 +1,4 @@
-"""The common style: colors safe for color blindness (Okabe and Ito); the truth is black and dashed."""
+"""Common style of all plots: a colorblind-safe palette (Okabe and Ito); true values are black and dashed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,27 @@ MARKERS = "osD^vP"
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Write a figure as ``path.png`` (150 dpi) and ``path.svg``; return both paths.
+    """Write a figure as ``path.png`` (150 dpi) and ``path.svg``.
 
-    The same figure always gives the same bytes. The files are written atomically.
+    The files are written atomically. The output is deterministic: the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure
+        The figure to save.
+    path
+        Path of the files without suffix; a suffix ``.png`` or ``.svg`` is removed. The folder must exist.
+
+    Returns
+    -------
+    png, svg
+        Paths of the two files.
 
     Examples
     --------
     >>> import tempfile
-    >>> from stopwise.plots import llr_error_bars
+    >>> from pathlib import Path
+    >>> from stopwise.plots import llr_error_bars, save
     >>> figure = llr_error_bars({"lstm": 88.0})
     >>> [path.name for path in save(figure, Path(tempfile.mkdtemp()) / "errors")]
     ['errors.png', 'errors.svg']
@@ -49,7 +62,7 @@ def line_style(i: int) -> dict[str, Any]:
 
 
 def mean_and_sem(runs: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean over runs (R, ...) and its standard error, which is 0 for a single run.
+    """Return the mean over the runs (R, ...) and its standard error; the latter is 0 for a single run.
 
     Examples
     --------
@@ -80,7 +93,7 @@ def figure_with_panels(
 
 
 def log_axis(panel: Axes) -> None:
-    """Make the y axis logarithmic, with tick labels such as 1, 2, 3, 5, 10 instead of powers of ten."""
+    """Make the y-axis logarithmic, with tick labels such as 1, 2, 3, 5, 10 instead of powers of ten."""
     panel.set_yscale("log")
     panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panel.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")

@@ -1,16 +1,21 @@
 """Stopping rules: when to decide, and for which class.
 
-A rule reads scores, whose differences are log-likelihood ratios, and returns decisions: a class, the step
-at which it was decided, and whether the end of the series forced it. Rules do not depend on where scores
-come from and hold no state, so one rule serves whole arrays and any number of streams.
+A rule reads scores, whose differences are log-likelihood ratios, and returns decisions. A decision is a
+class, the step at which it is made, and whether the end of the series forced it. Rules do not depend on the
+model that computes the scores, and they hold no state: one rule object can decide arrays of complete series
+and any number of streams.
 
-`SPRT` is the sequential probability ratio test with any kind of threshold; `Tapering` lets the threshold
-fall to zero at a horizon; `FiniteHorizon` learns the cheapest boundary for a deadline, a cost per sample and
-a loss; `MaxProbability` stops at a posterior probability; `FixedTime` decides at a given step.
-A rule of your own is a subclass of `Rule` with one method, `margins`.
+- `SPRT` is the sequential probability ratio test, with a common threshold or thresholds per class, per pair
+  of classes or per step.
+- `Tapering` uses a threshold that decreases to zero at a horizon.
+- `FiniteHorizon` learns the stopping boundary of least expected cost, given a deadline, a cost per sample
+  and a loss.
+- `MaxProbability` stops when a posterior probability is reached.
+- `FixedTime` decides at a given step.
+- A custom rule is a subclass of `Rule` that implements `margins`.
 
-`calibrate` returns a `Calibrated` test from held-out series: it carries a `Guarantee` of its error rate.
-`fit_rule` returns the rule that is best for a cost, a mean stopping time or the harmonic mean.
+`calibrate` sets the threshold on held-out series and returns a `Calibrated` rule with a `Guarantee` of its
+error rate. `fit_rule` returns the rule that is best for a cost, a mean stopping time or the harmonic mean.
 """
 
 from __future__ import annotations
@@ -54,14 +59,20 @@ _BY_NAME: dict[str, type[Rule]] = {
 
 
 def from_dict(values: Mapping[str, Any]) -> Rule:
-    """Return the rule of this module that `Rule.to_dict` described.
+    """Create a built-in rule from the dict that `Rule.to_dict` returned.
 
-    A rule of your own is read by the `from_dict` of its class.
+    For a custom rule, call the `from_dict` method of its class.
 
     Parameters
     ----------
     values
-        `{"rule": name, ...arguments}`, plain JSON values with infinity written as "inf".
+        The class name under the key "rule", and the constructor arguments by name. All values are plain
+        JSON values; infinity is written as "inf".
+
+    Returns
+    -------
+    rule
+        An instance of the named class.
 
     Examples
     --------
@@ -69,5 +80,5 @@ def from_dict(values: Mapping[str, Any]) -> Rule:
     SPRT(threshold=[2.0, float('inf')])
     """
     if not isinstance(values, Mapping):
-        raise TypeError(f"`values` must be a dict, as rule.to_dict() returns; got {values!r}.")
+        raise TypeError(f"`values` must be a dict, as returned by rule.to_dict(); got {values!r}.")
     return _BY_NAME[check_choice("rule", values.get("rule"), _BY_NAME)].from_dict(values)

@@ -1,4 +1,4 @@
-"""Array helpers that several rules share."""
+"""Array helpers shared by the stopping rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def frozen_floats(name: str, value: Any) -> np.ndarray:
-    """Return a read-only float64 copy of `value`, so that a rule cannot change after it was checked."""
+    """Return a read-only float64 copy of `value`, so that it cannot change after validation."""
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -22,7 +22,7 @@ def frozen_floats(name: str, value: Any) -> np.ndarray:
 
 
 def best_other(scores: np.ndarray) -> np.ndarray:
-    """Return for each class the highest score among the other classes, (..., K)."""
+    """Return, for each class, the highest score among the other classes, (..., K)."""
     top = scores.argmax(-1)[..., None]  # (..., 1)
     rest = scores.copy()
     np.put_along_axis(rest, top, -np.inf, -1)
@@ -32,7 +32,7 @@ def best_other(scores: np.ndarray) -> np.ndarray:
 
 
 def check_prior(prior: Any, classes: int | None = None) -> np.ndarray:
-    """Return prior probabilities (K,), read-only; `classes` says how many there must be, if known."""
+    """Return prior probabilities as a read-only array (K,); `classes` is the expected K, if known."""
     array = frozen_floats("prior", prior)
     if array.ndim != 1 or len(array) < 2 or (classes is not None and len(array) != classes):
         wanted = "(K,) with K >= 2" if classes is None else f"({classes},), one per class"
@@ -46,15 +46,15 @@ def check_prior(prior: Any, classes: int | None = None) -> np.ndarray:
 
 
 def check_prior_fits(prior: np.ndarray | None, classes: int) -> None:
-    """Raise ValueError if a prior (K,) is for another number of classes than the scores have."""
+    """Raise ValueError if the prior (K,) and the scores have different numbers of classes."""
     if prior is not None and len(prior) != classes:
         raise ValueError(
-            f"`prior` is for {len(prior)} classes; the scores have {classes}. Give one share per class."
+            f"`prior` is for {len(prior)} classes; the scores have {classes}. Give one probability per class."
         )
 
 
 def add_log_prior(scores: np.ndarray, prior: np.ndarray | None) -> np.ndarray:
-    """Return `S + log prior` in float64, (..., K): log posteriors up to a constant. None changes nothing."""
+    """Return `S + log prior` in float64, (..., K): log posteriors up to a constant. None means no prior."""
     if prior is None:
         return scores
     check_prior_fits(prior, scores.shape[-1])
@@ -62,12 +62,12 @@ def add_log_prior(scores: np.ndarray, prior: np.ndarray | None) -> np.ndarray:
 
 
 def check_class_labels(classes: Sequence[Any] | None, count: int) -> list[Any]:
-    """Return the labels of the K classes; None means that the class indices are the labels."""
+    """Return the labels of the K classes; if `classes` is None, the labels are the class indices."""
     if classes is None:
         return list(range(count))
     labels = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
     if len(labels) != count or len(set(labels)) != count:
         raise ValueError(
-            f"`classes` must be {count} distinct labels, one per class of `scores`; got {labels}."
+            f"`classes` must hold {count} distinct labels, one per class of `scores`; got {labels}."
         )
     return labels

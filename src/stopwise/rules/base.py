@@ -1,4 +1,4 @@
-"""What every stopping rule is: a function from scores and time to acceptance margins."""
+"""Base class of stopping rules: a rule maps scores and times to acceptance margins."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from stopwise.rules.arrays import add_log_prior, check_prior, check_prior_fits
 from stopwise.rules.parameters import Parameters
 from stopwise.validation import check_integer, check_scores, inside
 
-# Numbers worked on at once: bounds the memory of a decision on millions of series.
+# Maximum number of values per chunk: limits the memory needed to decide millions of series.
 CHUNK_NUMBERS = 1_000_000
 
 
 class Rule(Parameters, ABC):
-    """A stopping rule.
+    """Base class of stopping rules.
 
-    A rule says by how much each class is past its threshold. Class k is accepted at the first step
-    where its margin is >= 0; if several are, the largest margin wins. A series that ends before that gets
-    a forced decision: the class of the highest score, or of the highest posterior if a prior is bound to
-    the rule (`with_prior`).
+    A rule computes a margin for each class and step: how far the class is above its threshold. A class is
+    accepted at the first step where its margin is >= 0. If several classes reach their thresholds at the
+    same step, the one with the largest margin is accepted. If a series ends before a class is accepted, the
+    decision is forced: it is the class with the highest score, or with the highest posterior probability if
+    a prior is bound to the rule (see `with_prior`).
 
-    A rule holds no state, so it decides whole arrays (`decide`), many streams at one moment (`accept`)
-    and one stream sample by sample (`step`) with the same result.
+    A rule holds no state. `decide` decides complete series, `accept` decides many streams at one moment and
+    `step` decides one stream sample by sample; all three make the same decisions.
 
-    A rule of your own implements `margins`. Its constructor stores each argument under its own name:
-    printing, comparing, cloning and saving a rule read them there.
+    A custom rule implements `margins`. Its constructor must store each argument in an attribute of the same
+    name, as scikit-learn estimators do. `repr`, comparison, cloning and saving use these attributes.
 
     Examples
     --------
@@ -48,46 +49,65 @@ class Rule(Parameters, ABC):
 
     @abstractmethod
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return by how much each class is past its threshold.
+        """Return how far each class is above its threshold.
 
         Parameters
         ----------
         scores
             (..., K) scores.
         times
-            Steps counted from 1, broadcastable against the leading dimensions of `scores`.
+            Steps, counted from 1; broadcastable to the leading dimensions of `scores`.
 
         Returns
         -------
         margins
-            (..., K); class k is accepted where its margin is >= 0.
+            (..., K) margins; class k is accepted where its margin is >= 0.
         """
 
     def best_guess(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return the class to decide for when series end at `times`, (...): argmax of S + log prior."""
+        """Return the class of a forced decision: the argmax of `S + log prior`.
+
+        Parameters
+        ----------
+        scores
+            (..., K) scores at the end of each series.
+        times
+            Steps at which the series end, counted from 1; broadcastable to the leading dimensions of
+            `scores`.
+
+        Returns
+        -------
+        labels
+            (...) class indices.
+        """
         return add_log_prior(scores, self._bound_prior).argmax(-1)
 
     def with_prior(self, prior: Any) -> Self:
-        """Return a copy of the rule for classes that occur with these shares.
+        """Return a copy of the rule that is bound to a class prior.
 
-        The prior weighs the classes where a rule has to: in decisions forced by the end of a series, in
-        `FixedTime`, and in a `MaxProbability` without a prior of its own. `SPRT`, `Tapering` and
-        `Calibrated` accept by log-likelihood ratios alone, with or without a prior. `FiniteHorizon` learned
-        its prior in `fit` and ignores this one.
+        The bound prior is used for decisions forced by the end of a series, by `FixedTime`, and by
+        `MaxProbability` if it was created without a prior. `SPRT`, `Tapering` and `Calibrated` accept a
+        class by its log-likelihood ratios only, with or without a prior. `FiniteHorizon` uses the prior
+        passed to `fit` and ignores the bound prior.
 
-        The prior is not an argument of the rule: it is kept by copies, clones and pickles, but takes no part
-        in `to_dict`, in comparisons or in what is printed.
+        The bound prior is not a parameter of the rule. Copies, clones and pickles keep it; `to_dict`,
+        comparisons and `repr` do not include it.
 
         Parameters
         ----------
         prior
-            (K,) shares of the classes, positive, summing to 1.
+            (K,) class probabilities, positive, summing to 1.
+
+        Returns
+        -------
+        rule
+            A copy of the rule.
 
         Examples
         --------
         >>> from stopwise.rules import SPRT
         >>> rule = SPRT(3.0).with_prior([0.9, 0.1])
-        >>> rule.decide([[[0.0, 1.0]]]).labels  # forced; log 9 = 2.2 nats speak for class 0
+        >>> rule.decide([[[0.0, 1.0]]]).labels  # forced; the prior adds log 9 = 2.2 nats to class 0
         array([0])
         >>> rule == SPRT(3.0), rule.bound_prior
         (True, array([0.9, 0.1]))
@@ -98,16 +118,21 @@ class Rule(Parameters, ABC):
 
     @property
     def bound_prior(self) -> np.ndarray | None:
-        """The prior (K,) that `with_prior` bound to this rule; None without."""
+        """The prior (K,) set by `with_prior`, or None."""
         return self._bound_prior
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments in place; the bound prior is kept.
+        """Set constructor parameters in place; the bound prior is kept.
 
         Parameters
         ----------
         **params
-            New values by name, checked as by the constructor. If one of them is not valid, nothing changes.
+            New values by name, validated by the constructor. If a value is invalid, the rule is unchanged.
+
+        Returns
+        -------
+        self
+            The rule itself.
         """
         prior = self._bound_prior
         super().set_params(**params)
@@ -115,7 +140,7 @@ class Rule(Parameters, ABC):
         return self
 
     def decide(self, scores: Any, lengths: Any = None) -> Decisions:
-        """Decide on n series at once.
+        """Decide n complete series.
 
         Parameters
         ----------
@@ -123,11 +148,16 @@ class Rule(Parameters, ABC):
             (n, T, K) scores of every prefix.
         lengths
             (n,) lengths of the series; None means all have T steps.
+
+        Returns
+        -------
+        decisions
+            A `Decisions` object with arrays of labels (class indices), times and forced flags.
         """
         scores, lengths = check_scores(scores, lengths)
         n, _, classes = scores.shape
         check_prior_fits(self._bound_prior, classes)
-        # A rule with a table per step need not cover padding beyond the longest series.
+        # Cut padding beyond the longest series: a rule with thresholds per step does not have to cover it.
         steps = int(lengths.max(initial=1))
         labels = np.empty(n, dtype=np.int64)
         times = np.empty(n, dtype=np.int64)
@@ -139,14 +169,19 @@ class Rule(Parameters, ABC):
         return Decisions(labels, times, forced, scores[np.arange(n), times - 1], lengths)
 
     def accept(self, scores: Any, times: Any) -> np.ndarray:
-        """Return the class that each stream accepts at this moment, or -1.
+        """Return the class that each stream accepts now, or -1 to wait for the next sample.
 
         Parameters
         ----------
         scores
-            (n, K) scores of n streams.
+            (n, K) current scores of n streams.
         times
-            (n,) or one number: how many samples each stream has seen.
+            Number of samples that each stream has seen: (n,), or one number for all streams.
+
+        Returns
+        -------
+        labels
+            (n,) class indices, -1 where no class is accepted.
         """
         scores = np.asarray(scores)
         if scores.ndim != 2:
@@ -159,29 +194,42 @@ class Rule(Parameters, ABC):
         return self.accept_checked(scores, _check_times(times, len(scores)))
 
     def accept_checked(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Do the same as `accept` without checks, for finite scores (n, K) and integer times (n,) >= 1."""
+        """Return the same as `accept`, without validation of the arguments.
+
+        Parameters
+        ----------
+        scores
+            (n, K) finite scores.
+        times
+            (n,) integers >= 1.
+        """
         margins = self.margins(scores, times)  # (n, K)
         return np.where(margins.max(-1) >= 0, margins.argmax(-1), -1)
 
     def step(self, scores: Any, time: int, *, last: bool = False) -> Decision | None:
-        """Decide on one stream at one moment: a `Decision`, or None to wait for the next sample.
+        """Return the decision of one stream at one step, or None to wait for the next sample.
 
         Parameters
         ----------
         scores
             (K,) scores after `time` samples.
         time
-            How many samples the stream has seen.
+            Number of samples that the stream has seen.
         last
-            True when no further sample will come: a decision is forced.
+            True if this is the last sample of the stream. A decision is then always returned.
+
+        Returns
+        -------
+        decision
+            A `Decision`, or None.
         """
         time = check_integer("time", time, 1)
-        # A copy: the decision outlives whatever buffer the caller reuses.
+        # A copy, because the decision keeps the scores and the caller may reuse the array.
         scores = np.array(scores)
         if scores.ndim != 1:
             raise ValueError(
                 f"`scores` must have shape (K,), one per class; got shape {scores.shape}. "
-                "For many streams use accept(), for whole series decide()."
+                "For many streams use accept(), for complete series decide()."
             )
         scores = check_scores(scores[None, None])[0][0]  # (1, K)
         check_prior_fits(self._bound_prior, scores.shape[-1])
@@ -193,7 +241,7 @@ class Rule(Parameters, ABC):
         return Decision(int(self.best_guess(scores, np.array([time]))[0]), time, True, scores[0])
 
     def _decide_rows(self, scores: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return labels, times and whether each decision was forced, all (n,), of scores (n, T, K)."""
+        """Return labels, times and forced flags, all (n,), for scores (n, T, K)."""
         n, steps, _ = scores.shape
         steps_of_series = inside(lengths, steps)  # (n, T)
         padded = np.where(steps_of_series[..., None], scores, 0)
@@ -216,5 +264,5 @@ def _check_times(times: Any, n: int) -> np.ndarray:
     if not np.issubdtype(array.dtype, np.integer) and array.size:
         raise TypeError(f"`times` must be integers; got dtype {array.dtype}.")
     if array.size and array.min() < 1:
-        raise ValueError(f"`times` count samples from 1; got {array.min()}.")
+        raise ValueError(f"`times` must be >= 1, because samples are counted from 1; got {array.min()}.")
     return array.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Conformance checks of stopping rules; `stopwise.checks.yield_checks` yields those that apply to a rule."""
+"""Conformance checks of stopping rules; `stopwise.checks.yield_checks` yields the applicable ones."""
 
 from __future__ import annotations
 
@@ -39,24 +39,26 @@ def applicable_checks(rule: Rule) -> list[Callable[[Rule], None]]:
 
 
 def check_stepping_equals_deciding(rule: Rule) -> None:
-    """A stream stepped sample by sample gets the decision of the whole array."""
+    """Check that `step`, called sample by sample, makes the same decisions as `decide`."""
     scores, lengths = _series(rule)
     decisions = rule.decide(scores, lengths)
     for row, length in enumerate(lengths):
         answers = (rule.step(scores[row, t], t + 1, last=t == length - 1) for t in range(length))
         stepped = next((answer for answer in answers if answer is not None), None)
-        assert stepped is not None, f"series {row}: no decision at its end"
+        assert stepped is not None, f"series {row}: step() returned no decision at the end of the series"
         decided = decisions[row]
         assert (stepped.label, stepped.time, stepped.forced) == (
             decided.label,
             decided.time,
             decided.forced,
-        ), f"series {row}: stepped {stepped}, decided {decided}"
-        assert np.array_equal(stepped.scores, decided.scores), f"series {row}: scores of the decision"
+        ), f"series {row}: step() returned {stepped}, decide() returned {decided}"
+        assert np.array_equal(stepped.scores, decided.scores), (
+            f"series {row}: the scores of the decisions differ"
+        )
 
 
 def check_accepting_equals_deciding(rule: Rule) -> None:
-    """Many streams at different moments accept when, and what, the whole array is decided for."""
+    """Check that `accept` accepts the same classes at the same steps as `decide`."""
     scores, lengths = _series(rule)
     decisions = rule.decide(scores, lengths)
     at_stop = rule.accept(scores[np.arange(len(scores)), decisions.times - 1], decisions.times)
@@ -69,7 +71,7 @@ def check_accepting_equals_deciding(rule: Rule) -> None:
 
 
 def check_the_end_always_decides(rule: Rule) -> None:
-    """Every series gets a class and a time inside it; only the last step can be forced."""
+    """Check that every series is decided at one of its steps, and forced decisions at its last step."""
     scores, lengths = _series(rule)
     d = rule.decide(scores, lengths)
     assert ((d.times >= 1) & (d.times <= lengths)).all()
@@ -78,7 +80,7 @@ def check_the_end_always_decides(rule: Rule) -> None:
 
 
 def check_later_scores_change_nothing_earlier(rule: Rule) -> None:
-    """Scores after a decision cannot change it."""
+    """Check that scores after a decision do not change it."""
     scores, _ = _series(rule)
     before = rule.decide(scores)
     other = scores.copy()
@@ -88,7 +90,7 @@ def check_later_scores_change_nothing_earlier(rule: Rule) -> None:
 
 
 def check_rows_are_independent(rule: Rule) -> None:
-    """A series gets the same decision alone, in any subset and in any order."""
+    """Check that the decision on a series does not depend on the other series or on their order."""
     scores, lengths = _series(rule)
     whole = rule.decide(scores, lengths)
     permutation = np.random.default_rng(0).permutation(len(scores))
@@ -99,7 +101,7 @@ def check_rows_are_independent(rule: Rule) -> None:
 
 
 def check_inputs_are_not_changed(rule: Rule) -> None:
-    """Deciding changes neither scores nor lengths."""
+    """Check that `decide` changes neither scores nor lengths."""
     scores, lengths = _series(rule)
     kept = scores.copy(), lengths.copy()
     rule.decide(scores, lengths)
@@ -108,37 +110,37 @@ def check_inputs_are_not_changed(rule: Rule) -> None:
 
 
 def check_copies_are_equal(rule: Rule) -> None:
-    """Copies, clones and pickles are equal, decide alike and keep the bound prior."""
+    """Check that copies, clones and pickles are equal, decide the same and keep the bound prior."""
     for other in (copy.copy(rule), copy.deepcopy(rule), clone(rule), pickle.loads(pickle.dumps(rule))):
-        _check_alike(other, rule)
+        _check_equal(other, rule)
         assert np.array_equal(other.bound_prior, rule.bound_prior)  # type: ignore[arg-type]
 
 
 def check_saved_rule_is_equal(rule: Rule) -> None:
-    """A rule that is saved as JSON and read back is equal and decides alike."""
+    """Check that a rule saved as JSON and loaded again is equal and makes the same decisions."""
     rule.check_saveable()
     restored = type(rule).from_dict(json.loads(json.dumps(rule.to_dict(), allow_nan=False)))
-    if rule.bound_prior is not None:  # not an argument: whoever reads a rule binds it again
+    if rule.bound_prior is not None:  # not a parameter, so it is not saved
         restored = restored.with_prior(rule.bound_prior)
-    _check_alike(restored, rule)
+    _check_equal(restored, rule)
 
 
 def check_parameters(rule: Rule) -> None:
-    """`get_params` gives what `set_params` takes, and an unknown name is a ValueError."""
+    """Check that `set_params` accepts what `get_params` returns, and raises for an unknown name."""
     other = clone(rule)
     assert other.set_params(**rule.get_params()) is other
-    _check_alike(other, rule)
+    _check_equal(other, rule)
     _check_value_error(lambda: other.set_params(no_such_parameter=1), "an unknown parameter")
 
 
 def check_bound_prior(rule: Rule) -> None:
-    """A bound prior acts as a log prior added to the scores, or not at all, and makes no other difference."""
+    """Check that a bound prior either acts as a log prior added to the scores or has no effect."""
     scores, lengths = _series(rule)
     classes, before = scores.shape[2], rule.decide(scores, lengths)
     prior = np.arange(1, classes + 1) / (classes * (classes + 1) / 2)
     bound = rule.with_prior(prior)
     assert (bound, hash(bound), repr(bound)) == (rule, hash(rule), repr(rule))
-    check_same_decisions(rule.decide(scores, lengths), before)  # the rule itself is left as it was
+    check_same_decisions(rule.decide(scores, lengths), before)  # the original rule is unchanged
     free = rule.with_prior(np.full(classes, 1 / classes))
     weighed, times = add_log_prior(scores, prior), np.arange(1, scores.shape[1] + 1)
     _check_one_of(
@@ -146,7 +148,9 @@ def check_bound_prior(rule: Rule) -> None:
     )
     guesses = free.best_guess(weighed, times)
     if type(rule).best_guess is Rule.best_guess:
-        assert np.array_equal(bound.best_guess(scores, times), guesses), "forced decisions ignore the prior"
+        assert np.array_equal(bound.best_guess(scores, times), guesses), (
+            "forced decisions ignore the bound prior"
+        )
     _check_one_of("best_guess", bound.best_guess(scores, times), free.best_guess(scores, times), guesses)
     check_stepping_equals_deciding(bound)
     check_accepting_equals_deciding(bound)
@@ -160,15 +164,15 @@ def check_bound_prior(rule: Rule) -> None:
 
 
 def check_stricter_never_stops_earlier(rule: Rule) -> None:
-    """A higher threshold, probability or time never stops earlier."""
+    """Check that a higher threshold, probability or time never stops earlier."""
     stricter = _stricter(rule)
-    assert stricter is not None, "the rule has no parameter that makes it stricter"
+    assert stricter is not None, "the rule has no numeric parameter that makes it stricter"
     scores, lengths = _series(rule)
     assert (stricter.decide(scores, lengths).times >= rule.decide(scores, lengths).times).all()
 
 
 def check_classes_can_be_permuted(rule: Rule) -> None:
-    """Permuting the classes permutes the decisions, if the rule treats all classes alike."""
+    """Check that permuting the classes permutes the decisions, for rules that treat all classes the same."""
     scores, lengths = _series(rule)
     permutation = np.roll(np.arange(scores.shape[2]), 1)
     plain, permuted = rule.decide(scores, lengths), rule.decide(scores[..., permutation], lengths)
@@ -177,12 +181,12 @@ def check_classes_can_be_permuted(rule: Rule) -> None:
 
 
 def check_same_decisions(actual: Any, expected: Any) -> None:
-    """Labels, times and forced of two sets of decisions are equal."""
+    """Check that two sets of decisions have the same labels, times and forced flags."""
     for name in ("labels", "times", "forced"):
         assert (getattr(actual, name) == getattr(expected, name)).all(), name
 
 
-def _check_alike(other: Rule, rule: Rule) -> None:
+def _check_equal(other: Rule, rule: Rule) -> None:
     assert other == rule
     assert hash(other) == hash(rule)
     scores, lengths = _series(rule)
@@ -194,17 +198,17 @@ def _check_value_error(call: Callable[[], Any], what: str) -> None:
         call()
     except ValueError:
         return
-    raise AssertionError(f"{what} must be a ValueError")
+    raise AssertionError(f"{what} must raise ValueError")
 
 
 def _check_one_of(name: str, actual: np.ndarray, *allowed: np.ndarray) -> None:
     assert any(np.allclose(actual, one, rtol=1e-9, atol=1e-9) for one in allowed), (
-        f"with a bound prior, `{name}` must be that of the scores, or that of the scores plus the log prior"
+        f"with a bound prior, `{name}` must use either the scores or the scores plus the log prior"
     )
 
 
 def _series(rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Return random walks of scores (n, T, K) with drift towards one class, and unequal lengths (n,)."""
+    """Return random walks of scores (n, T, K) that drift towards one class, and unequal lengths (n,)."""
     sizes = [np.shape(value)[-1] for value in rule.get_params().values() if np.ndim(value)]
     if rule.bound_prior is not None:
         sizes = [len(rule.bound_prior)]
@@ -216,7 +220,7 @@ def _series(rule: Rule) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _stricter(rule: Rule) -> Rule | None:
-    """Return a stricter version of the rule, or None where no single parameter makes it stricter."""
+    """Return a stricter version of the rule, or None if no single parameter makes it stricter."""
     arguments = rule.get_params()
     higher: dict[str, Callable[[Any], Any]] = {
         "threshold": lambda a: 1.5 * a + 0.1,

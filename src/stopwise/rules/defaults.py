@@ -1,4 +1,4 @@
-"""The rule that a classifier gets, and what it may be before the classifier is fitted."""
+"""The default rule of a classifier, and the validation of its `rule` parameter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stopwise.rules.sprt import SPRT
 
 
 def default_rule() -> Rule:
-    """Return the stopping rule of a classifier that is given none.
+    """Return the default stopping rule of a classifier.
 
     Examples
     --------
@@ -21,11 +21,11 @@ def default_rule() -> Rule:
 
 
 def check_unfitted(rule: Any) -> None:
-    """Refuse what is no rule, and a rule whose guarantee belongs to another model."""
+    """Raise if `rule` is not a stopping rule, or has a guarantee that belongs to another model."""
     if rule is not None and not isinstance(rule, Rule):
         raise TypeError(f"`rule` must be a stopping rule such as SPRT(error_rate=0.05); got {rule!r}.")
     if isinstance(rule, Calibrated):
         raise ValueError(
-            "`rule` carries a guarantee, which holds for the model it was calibrated with, not for the one "
-            "trained here. Pass rule.without_guarantee(), and call calibrate() after fit()."
+            "`rule` carries a guarantee, which is valid only for the model it was calibrated with, not for "
+            "the model that fit() trains. Pass rule.without_guarantee(), and call calibrate() after fit()."
         )

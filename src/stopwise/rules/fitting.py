@@ -1,4 +1,4 @@
-"""Rules fitted to a goal on labeled series: least cost, a mean stopping time, or the harmonic mean."""
+"""Fit a rule on labeled series to an objective: least cost, a mean stopping time or the harmonic mean."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ def fit_rule(
     prior: Any = None,
     classes: Sequence[Any] | None = None,
 ) -> Rule:
-    """Return the rule that is best for a goal on these series; it carries no guarantee.
+    """Fit a stopping rule to an objective on labeled series.
 
-    Exactly one of `cost`, `mean_time` and `objective` is the goal. The scores should come from series that
-    the model was not trained on: on its own training series a model looks better than it is.
+    Exactly one of `cost`, `mean_time` and `objective` must be given. The fitted rule has no guarantee; see
+    `calibrate` for rules with a guaranteed error rate. The scores should come from series that the model was
+    not trained on, because scores of training series are too optimistic.
 
     Parameters
     ----------
@@ -45,22 +46,27 @@ def fit_rule(
     lengths
         (n,) lengths of the series; None means all have T steps.
     cost
-        The cost of one sample, in the units of `loss`: the rule is the `FiniteHorizon` of least cost.
+        The cost of one sample, in the same units as `loss`. Returns the `FiniteHorizon` rule of least cost.
     mean_time
-        The mean stopping time allowed, in samples: the rule is the `SPRT` with the highest threshold that
-        keeps it.
+        The maximum mean stopping time, in samples. Returns the `SPRT` with the highest threshold whose mean
+        stopping time does not exceed it.
     objective
-        "harmonic_mean": the rule is the `SPRT` with the threshold that maximises the harmonic mean of
-        accuracy and 1 − earliness, where earliness is the mean of time ÷ length.
+        "harmonic_mean" returns the `SPRT` with the threshold that maximizes the harmonic mean of accuracy
+        and 1 − earliness, where earliness is the mean of time ÷ length.
     loss
-        With `cost`: the loss of a wrong decision, 1 by default; or (K, K) losses by true class (row) and
-        decided class (column); or, with `classes`, a dict {(true label, decided label): loss} of all pairs
-        of different classes.
+        The loss of a wrong decision, 1 by default; can only be used with `cost`. One number; or (K, K) with
+        true classes as rows and decided classes as columns; or, together with `classes`, a dict
+        {(true label, decided label): loss} with all pairs of different classes.
     prior
-        (K,) shares of the classes where the rule is used; None: equal shares. The returned rule is bound to
-        it; see `Rule.with_prior`.
+        (K,) class probabilities of the data that the rule is applied to; None means equal probabilities. The
+        returned rule is bound to this prior; see `Rule.with_prior`.
     classes
         (K,) labels of the classes, in the order of the class indices.
+
+    Returns
+    -------
+    rule
+        A `FiniteHorizon` rule with `cost`, otherwise an `SPRT`.
 
     Examples
     --------
@@ -78,13 +84,13 @@ def fit_rule(
     given = [name for name, value in goals.items() if value is not None]
     if len(given) != 1:
         raise ValueError(
-            "a rule is fitted to exactly one of `cost`, `mean_time` and `objective`; got "
+            "fit_rule() needs exactly one of `cost`, `mean_time` and `objective`; got "
             f"{' and '.join(f'`{name}`' for name in given) or 'none'}."
         )
     if loss is not None and cost is None:
         raise ValueError(
-            f"`loss` is weighed against `cost`; `{given[0]}` does not use it. Leave out `loss`, or give "
-            f"`cost` instead of `{given[0]}`."
+            f"`loss` can only be used with `cost`, not with `{given[0]}`. Leave out `loss`, or give `cost` "
+            f"instead of `{given[0]}`."
         )
     shares = None if prior is None else check_prior(prior)
     rule: Rule
@@ -119,7 +125,7 @@ def _of_best_harmonic_mean(trials: Trials) -> SPRT:
 
 
 def _loss_table(loss: Any, classes: Sequence[Any] | None, count: int) -> Any:
-    """Return `loss` as one number or (K, K); a dict becomes a table in the order of `classes`."""
+    """Return `loss` as one number or (K, K); convert a dict to a table in the order of `classes`."""
     if not isinstance(loss, Mapping):
         return loss
     if classes is None:
@@ -145,7 +151,8 @@ def _loss_table(loss: Any, classes: Sequence[Any] | None, count: int) -> Any:
     missing = [(labels[true], labels[decided]) for true, decided in np.argwhere(np.isnan(table))]
     if missing:
         raise ValueError(
-            f"`loss` must have every pair of different classes; missing: {', '.join(map(repr, missing[:5]))}"
+            "`loss` must contain every pair of different classes; missing: "
+            f"{', '.join(map(repr, missing[:5]))}"
             f"{' and more' if len(missing) > 5 else ''}."
         )
     return table

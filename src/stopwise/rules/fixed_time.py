@@ -1,4 +1,4 @@
-"""Decide after a fixed number of samples: the baseline for every early rule."""
+"""Decide after a fixed number of samples: the baseline for early stopping."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from stopwise.validation import check_integer
 
 
 class FixedTime(Rule):
-    """Accept the class of the highest score at step `time`, never before.
+    """Decide at a fixed step for the class with the highest score.
 
-    With a prior bound by `with_prior` it is the class of the highest posterior. A series that ends sooner
-    gets a forced decision at its end.
+    If a prior is bound by `with_prior`, the class with the highest posterior probability is accepted
+    instead. For a series that ends before step `time`, the decision is forced at its end.
 
     Parameters
     ----------
     time
-        The step to decide at, counted from 1.
+        The step at which the decision is made, counted from 1.
 
     Examples
     --------
@@ -33,9 +33,16 @@ class FixedTime(Rule):
         self.time = check_integer("time", time, 1)
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return `S_k - max S` for each class k from step `time` on, minus infinity before, (..., K).
+        """Return `S_k - max S` for each class k from step `time` on, and minus infinity before it.
 
-        S includes the logarithm of the bound prior, if there is one.
+        S includes the logarithm of the bound prior, if any.
+
+        Parameters
+        ----------
+        scores
+            (..., K) scores.
+        times
+            Steps, counted from 1; broadcastable to the leading dimensions of `scores`.
         """
         scores = add_log_prior(np.asarray(scores, dtype=np.float64), self._bound_prior)
         due = np.asarray(times) >= self.time

@@ -13,20 +13,23 @@ from stopwise.validation import check_real
 
 
 class MaxProbability(Rule):
-    """Accept class k once its posterior `softmax(S + log prior)_k` reaches `probability`.
+    """Stop when the posterior probability of a class reaches a threshold.
 
-    If the scores are the true log-likelihoods and the prior is right, a series decided before its end
-    is decided correctly with at least this probability, averaged over the classes by the prior.
+    Class k is accepted at the first step where its posterior probability `softmax(S + log prior)_k` is at
+    least `probability`. If the scores are the true log-likelihoods and the prior is correct, a series decided
+    before its end is decided correctly with at least this probability. This is an average over the classes,
+    weighted by the prior.
 
-    A decision forced by the end of a series takes the class of the highest posterior.
+    A decision forced by the end of a series is made for the class with the highest posterior probability.
 
     Parameters
     ----------
     probability
-        The posterior to reach, in (0, 1]. The value 1 is never reached: it waits for the end.
+        The posterior probability to reach, in (0, 1]. The value 1 is never reached, so the rule then waits
+        for the end of the series.
     prior
-        (K,) prior probabilities, positive, summing to 1. None: the prior bound by `with_prior`; without
-        one, all classes are equally likely.
+        (K,) prior probabilities, positive, summing to 1. If None, the prior bound by `with_prior` is used;
+        if there is none, all classes are equally likely.
 
     Examples
     --------
@@ -43,13 +46,29 @@ class MaxProbability(Rule):
         self.prior = None if prior is None else check_prior(prior)
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return the posterior log-odds of each class minus those of `probability`, (..., K)."""
-        # In log-odds, posteriors that would all round to 1 keep their order.
+        """Return the posterior log-odds of each class minus the log-odds of `probability`, (..., K).
+
+        Parameters
+        ----------
+        scores
+            (..., K) scores.
+        times
+            Not used.
+        """
+        # Log-odds keep the order of posteriors that would all be rounded to 1.
         p = self.probability
         return _log_odds(self._weigh(scores)) - (math.inf if p == 1 else math.log(p) - math.log1p(-p))
 
     def best_guess(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return the class of the highest posterior, (...)."""
+        """Return the class with the highest posterior probability, (...).
+
+        Parameters
+        ----------
+        scores
+            (..., K) scores.
+        times
+            Not used.
+        """
         return self._weigh(scores).argmax(-1)
 
     def _weigh(self, scores: np.ndarray) -> np.ndarray:
@@ -61,8 +80,9 @@ def _log_odds(weighed: np.ndarray) -> np.ndarray:
     """Return `z_k - logsumexp over l != k of z_l` for each class k, (..., K)."""
     top = weighed.argmax(-1)[..., None]  # (..., 1)
     best = np.take_along_axis(weighed, top, -1)
-    # For all but the top class the sum over the others includes the top one, so subtraction is exact
-    # enough. For the top class it would cancel, so the others are summed relative to the second class.
+    # For all classes except the top one, the sum over the other classes includes the top class, so the
+    # subtraction is accurate. For the top class it would cancel, so its sum is computed relative to the
+    # second-best class.
     share = np.exp(weighed - best)
     np.put_along_axis(share, top, 0.0, -1)
     others = best + np.log1p(share.sum(-1, keepdims=True) - share)

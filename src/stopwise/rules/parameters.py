@@ -1,4 +1,4 @@
-"""The arguments of a rule's constructor: shown, compared, changed, saved and read back."""
+"""Constructor parameters of rules: `repr`, comparison, `get_params`, `set_params`, saving and loading."""
 
 from __future__ import annotations
 
@@ -10,53 +10,63 @@ from typing import Any, Self
 
 import numpy as np
 
-# Larger tables are shown by their shape.
+# `repr` shows arrays with more values as their shape.
 SHOWN_NUMBERS = 100
 
 SAVEABLE = (
     "The arguments of a rule must be plain values (numbers, strings, True, False, None, or lists and arrays "
-    "of these), and the constructor must store each under its own name, so that it can be called again with "
-    "what it stored."
+    "of these). The constructor must store each argument in an attribute of the same name, and must accept "
+    "the stored values."
 )
 
 
 class Parameters:
-    """Base class of objects that are fully described by the arguments of their constructor.
+    """Base class of objects that are fully described by their constructor arguments.
 
-    The constructor stores each argument under its own name; everything here reads it there.
+    The constructor must store each argument in an attribute of the same name. All methods of this class use
+    these attributes.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments by name.
+        """Return the constructor parameters by name.
 
         Parameters
         ----------
         deep
-            Accepted for scikit-learn. A rule holds no other objects with parameters, so it makes no
-            difference.
+            Has no effect; accepted for compatibility with scikit-learn.
+
+        Returns
+        -------
+        params
+            A dict of parameter names and values.
         """
         names = inspect.signature(type(self)).parameters
         for name in names:
             if not hasattr(self, name):
                 raise AttributeError(
-                    f"{type(self).__name__} must store its argument `{name}` as self.{name}: printing, "
-                    "comparing, cloning and saving read it there."
+                    f"{type(self).__name__} must store its argument `{name}` as self.{name}, because "
+                    "printing, comparing, cloning and saving a rule use this attribute."
                 )
         return {name: getattr(self, name) for name in names}
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments in place; they are checked as by the constructor.
+        """Set constructor parameters in place.
 
         Parameters
         ----------
         **params
-            New values by name. If one of them is not valid, nothing changes.
+            New values by name, validated by the constructor. If a value is invalid, nothing changes.
+
+        Returns
+        -------
+        self
+            The object itself.
         """
         arguments = self.get_params()
         for name in params:
             if name not in arguments:
                 raise ValueError(
-                    f"`{name}` is not a parameter of {type(self).__name__}; it has "
+                    f"`{name}` is not a parameter of {type(self).__name__}; its parameters are: "
                     f"{', '.join(arguments) or 'none'}."
                 )
         if params:
@@ -64,16 +74,25 @@ class Parameters:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rule as plain JSON values; `from_dict` reads them back. Infinity becomes "inf"."""
+        """Return the rule as a dict of plain JSON values; infinity is written as "inf".
+
+        `from_dict` creates an equal rule from this dict.
+        """
         return {"rule": type(self).__name__} | {k: _to_json(v) for k, v in self.get_params().items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the rule that `to_dict` described."""
+        """Create a rule from the dict that `to_dict` returned.
+
+        Parameters
+        ----------
+        values
+            The class name under the key "rule", and the constructor arguments by name.
+        """
         if not isinstance(values, Mapping) or values.get("rule") != cls.__name__:
             raise ValueError(
-                f"`values` must be a dict with rule={cls.__name__!r}, as {cls.__name__}.to_dict() "
-                f"returns; got {values!r}."
+                f"`values` must be a dict with rule={cls.__name__!r}, as returned by "
+                f"{cls.__name__}.to_dict(); got {values!r}."
             )
         arguments = {name: _from_json(value) for name, value in values.items() if name != "rule"}
         known = inspect.signature(cls).parameters
@@ -87,7 +106,7 @@ class Parameters:
         return cls(**arguments)
 
     def check_saveable(self) -> None:
-        """Raise ValueError if the rule, saved as JSON and read back, would not be equal to itself.
+        """Raise ValueError if the rule would change when it is saved as JSON and loaded again.
 
         Examples
         --------
@@ -104,19 +123,20 @@ class Parameters:
                 json.dumps(value, allow_nan=False)
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"{name} cannot be saved: its argument `{argument}` is {value!r:.80}, which is not plain "
-                    f"JSON. {SAVEABLE}"
+                    f"{name} cannot be saved: its argument `{argument}` is {value!r:.80}, which is not a "
+                    f"plain JSON value. {SAVEABLE}"
                 ) from None
         try:
             restored = type(self).from_dict(json.loads(json.dumps(values)))
         except Exception as error:
             raise ValueError(
-                f"{name} cannot be saved: its constructor rejects what it stored ({error}). {SAVEABLE}"
+                f"{name} cannot be saved: its constructor rejects the stored values ({error}). {SAVEABLE}"
             ) from error
         if restored != self:
             found = restored.to_dict()
-            changed = [f"`{k}` is read back as {v!r:.60}" for k, v in found.items() if v != values.get(k)]
-            raise ValueError(f"{name} cannot be saved: {'; '.join(changed) or 'it is not equal'}. {SAVEABLE}")
+            changed = [f"`{k}` is loaded as {v!r:.60}" for k, v in found.items() if v != values.get(k)]
+            problem = "; ".join(changed) or "the loaded rule is not equal"
+            raise ValueError(f"{name} cannot be saved: {problem}. {SAVEABLE}")
 
     def __repr__(self) -> str:
         defaults = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
@@ -133,11 +153,11 @@ class Parameters:
         return self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        # What JSON cannot hold counts by its type alone: equal rules must have equal hashes.
+        # Values that JSON cannot represent are hashed by type only, so that equal rules have equal hashes.
         return hash(json.dumps(self.to_dict(), default=lambda value: type(value).__name__))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Copies and unpickled arrays come back writeable.
+        # Copied and unpickled arrays are writeable again.
         self.__dict__.update(state)
         for value in state.values():
             if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""The sequential probability ratio test: stop when the best class leads every other by enough."""
+"""The sequential probability ratio test: stop when one class leads all others by a threshold."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ from stopwise.validation import check_real
 
 
 class SPRT(Rule):
-    """The (multi-class) sequential probability ratio test.
+    """The sequential probability ratio test (SPRT) for two or more classes.
 
     Class k is accepted at the first step where its log-likelihood ratio to every other class l reaches
-    the threshold a_kl: `S_k - S_l >= a_kl`. Threshold 0 stops at the first sample, infinity waits for
-    the end of the series.
+    the threshold `a_kl`, that is where `S_k - S_l >= a_kl`. A threshold of 0 stops at the first sample; an
+    infinite threshold waits for the end of the series.
 
-    With `error_rate` the thresholds are `a_kl = log((K - 1) / error_rate_l)`. If the scores are the true
-    log-likelihoods (up to a term common to all classes), at most the share `error_rate_l` of the series of
-    class l is then decided wrongly *before their end*, whatever the dependence between samples. This does
-    not cover decisions forced by the end of a series, nor scores that are only estimates.
+    With `error_rate`, the thresholds are `a_kl = log((K - 1) / error_rate_l)`. If the scores are the true
+    log-likelihoods (up to a term common to all classes), then at most a fraction `error_rate_l` of the series
+    of class l is decided wrongly *before their end*, for any dependence between samples. This bound does not
+    include decisions forced by the end of a series, and does not hold for estimated scores; see `calibrate`
+    for a guarantee that does.
 
-    A prior bound by `with_prior` changes forced decisions only: the thresholds bound the error of each
-    class, whatever its share.
+    A prior bound by `with_prior` changes only forced decisions. The thresholds bound the error rate of each
+    class separately, so they do not depend on the prior.
 
     Parameters
     ----------
     threshold
-        Nats of lead that a class needs: one number; (K,) one per accepted class; or (K, K) with a_kl in
-        row k (accepted), column l (rejected), the diagonal ignored. All >= 0, infinity allowed.
+        The required log-likelihood ratio in nats, >= 0; infinity is allowed. One number; or (K,), one per
+        accepted class; or (K, K) with `a_kl` in row k (accepted class) and column l (rejected class), where
+        the diagonal is ignored.
     error_rate
-        Instead of `threshold`: the target error rate in (0, 1), one number or (K,) one per true class.
+        The target error rate in (0, 1), given instead of `threshold`. One number, or (K,) with one rate per
+        true class.
     per_step
-        True if `threshold` has a leading axis of steps: (T,), (T, K) or (T, K, K).
+        Whether `threshold` has a leading axis of steps: (T,), (T, K) or (T, K, K).
 
     Examples
     --------
@@ -44,7 +47,7 @@ class SPRT(Rule):
     >>> decisions = SPRT(2.0).decide(scores)
     >>> decisions.labels, decisions.times
     (array([1]), array([2]))
-    >>> SPRT(error_rate=0.01).decide(scores).forced  # log(100) = 4.6 nats are not reached
+    >>> SPRT(error_rate=0.01).decide(scores).forced  # the lead never reaches log(100) = 4.6 nats
     array([ True])
     """
 
@@ -57,21 +60,25 @@ class SPRT(Rule):
         if not isinstance(per_step, bool):
             raise TypeError(f"`per_step` must be True or False; got {per_step!r}.")
         if per_step and threshold is None:
-            raise ValueError("`per_step` describes `threshold`; with `error_rate` leave it False.")
+            raise ValueError(
+                "`per_step` can only be used with `threshold`; got `error_rate`. Leave `per_step` False."
+            )
         self.threshold = None if threshold is None else _check_threshold(threshold, per_step)
         self.error_rate = None if error_rate is None else _check_error_rate(error_rate)
         self.per_step = per_step
 
     @classmethod
     def wald(cls, alpha: float, beta: float) -> Self:
-        """Return Wald's binary test.
+        """Return Wald's test for two classes.
 
         Parameters
         ----------
         alpha
-            P(decide 1 | class 0): accepting class 1 needs `log((1 - beta) / alpha)`.
+            Target probability of deciding 1 for a series of class 0. The threshold for accepting class 1
+            is `log((1 - beta) / alpha)`.
         beta
-            P(decide 0 | class 1): accepting class 0 needs `log((1 - alpha) / beta)`.
+            Target probability of deciding 0 for a series of class 1. The threshold for accepting class 0
+            is `log((1 - alpha) / beta)`.
 
         Examples
         --------
@@ -83,17 +90,17 @@ class SPRT(Rule):
         if alpha + beta >= 1:
             raise ValueError(
                 f"`alpha` + `beta` must be below 1; got {alpha:g} + {beta:g}. "
-                "Larger error rates are reached by guessing, without a sample."
+                "Such error rates are reached by guessing, without any sample."
             )
         return cls([math.log((1 - alpha) / beta), math.log((1 - beta) / alpha)])
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments in place; a new `threshold` replaces `error_rate`, and vice versa.
+        """Set constructor parameters in place; a new `threshold` replaces `error_rate`, and vice versa.
 
         Parameters
         ----------
         **params
-            New values by name, checked as by the constructor. If one of them is not valid, nothing changes.
+            New values by name, validated by the constructor. If a value is invalid, the rule is unchanged.
 
         Examples
         --------
@@ -110,8 +117,16 @@ class SPRT(Rule):
         return super().set_params(**params)
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return `min over l != k of S_k - S_l - a_kl` for each class k, (..., K)."""
-        # Always in float64: the exact speed-accuracy curve takes the same differences.
+        """Return the minimum over l != k of `S_k - S_l - a_kl` for each class k, (..., K).
+
+        Parameters
+        ----------
+        scores
+            (..., K) scores.
+        times
+            Steps, counted from 1; broadcastable to the leading dimensions of `scores`.
+        """
+        # Always in float64, so that the differences equal those of the exact speed-accuracy curve.
         scores = np.asarray(scores, dtype=np.float64)
         if self.error_rate is not None:
             return self._error_rate_margins(scores)
@@ -124,13 +139,21 @@ class SPRT(Rule):
         return scores - best_other(scores) - (needed if kind else needed[..., None])
 
     def accept_checked(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Do the same as `accept` without checks, for finite scores (n, K) and integer times (n,) >= 1."""
+        """Return the same as `accept`, without validation of the arguments.
+
+        Parameters
+        ----------
+        scores
+            (n, K) finite scores.
+        times
+            (n,) integers >= 1.
+        """
         needed = self.threshold
         if self.error_rate is not None and np.ndim(self.error_rate) == 0:
             needed = math.log((scores.shape[-1] - 1) / float(self.error_rate))
         if self.per_step or not isinstance(needed, float):
             return super().accept_checked(scores, times)
-        # With one threshold for all pairs the two largest scores are enough, in a third of the time.
+        # With one threshold for all pairs, only the two largest scores matter: three times as fast.
         second, first = np.moveaxis(np.partition(scores.astype(np.float64), -2, axis=-1)[..., -2:], -1, 0)
         return np.where(first - second >= needed, scores.argmax(-1), -1)
 
@@ -140,12 +163,12 @@ class SPRT(Rule):
         if needed.ndim == 0:
             return scores - best_other(scores) - needed
         _check_classes("error_rate", len(needed), classes)
-        # a_kl depends on the rejected class l only, so it can be added to that class's score.
+        # a_kl depends only on the rejected class l, so it can be added to the score of that class.
         return scores - best_other(scores + needed)
 
     def _pair_margins(self, table: np.ndarray, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         margins = np.empty_like(scores)
-        # One accepted class at a time: all pairs at once would take K times the memory of the scores.
+        # Loop over the accepted classes: all pairs at once would need K times the memory of the scores.
         for k in range(scores.shape[-1]):
             needed = table[times - 1, k] if self.per_step else table[k]  # (..., K)
             lead = scores[..., k, None] - scores - needed
@@ -158,8 +181,8 @@ class SPRT(Rule):
             _check_classes("threshold", table.shape[-1], classes)
         if self.per_step and times.size and times.max() > len(table):
             raise ValueError(
-                f"`threshold` must cover every step; it has {len(table)} steps, the scores reach step "
-                f"{times.max()}. Give more steps, or cut the series."
+                f"`threshold` must cover every step; it has {len(table)} steps, but the scores reach step "
+                f"{times.max()}. Give thresholds for more steps, or truncate the series."
             )
 
 
@@ -167,7 +190,7 @@ def _check_classes(name: str, expected: int, classes: int) -> None:
     if expected != classes:
         raise ValueError(
             f"`{name}` is for {expected} classes; the scores have {classes}. "
-            f"Give {classes} values, or one number for all."
+            f"Give {classes} values, or one number for all classes."
         )
 
 
@@ -188,14 +211,14 @@ def _check_threshold(threshold: Any, per_step: bool) -> float | np.ndarray:
         array = _without_diagonal(array)
     if not (array >= 0).all():
         raise ValueError(
-            f"`threshold` must be >= 0 everywhere, and no NaN; got {array[~(array >= 0)][0]:g}. "
-            "Use 0 to stop at the first sample, infinity to wait for the end."
+            f"all values of `threshold` must be >= 0, not NaN; got {array[~(array >= 0)][0]:g}. "
+            "Use 0 to stop at the first sample, infinity to wait for the end of the series."
         )
     return float(array) if array.ndim == 0 else array
 
 
 def _without_diagonal(array: np.ndarray) -> np.ndarray:
-    """Return (..., K, K) with a zero diagonal: it is ignored, so it must not make equal rules differ."""
+    """Return (..., K, K) with a zero diagonal, so that rules that differ only there are equal."""
     return frozen_floats("threshold", np.where(np.eye(array.shape[-1], dtype=bool), 0, array))
 
 

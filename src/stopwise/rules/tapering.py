@@ -1,4 +1,4 @@
-"""A threshold that falls to zero at a horizon: strict early on, less strict towards the end."""
+"""A threshold that decreases to zero at a horizon."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from stopwise.validation import check_integer, check_real
 
 
 class Tapering(Rule):
-    """A common threshold that falls with time: `a(t) = threshold * (1 - t / horizon) ** exp(kappa)`.
+    """Stop when the best class leads by a threshold that decreases with time.
 
-    From the horizon on it is 0, so every series is decided by then.
+    The threshold at step t is `threshold * (1 - t / horizon) ** exp(kappa)`, common to all classes. From step
+    `horizon` on it is 0, so every series is decided by then.
 
     Parameters
     ----------
@@ -23,7 +24,8 @@ class Tapering(Rule):
     horizon
         The step at which the threshold reaches 0.
     kappa
-        The shape: 0 is a straight line; positive values fall fast at first, negative values fall late.
+        The shape of the curve. With 0, the threshold decreases linearly; with positive values, most of the
+        decrease is early; with negative values, most of it is late.
 
     Examples
     --------
@@ -41,9 +43,17 @@ class Tapering(Rule):
         self.kappa = check_real("kappa", kappa, open_low=True, open_high=True)
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return `S_k - max over l != k of S_l - a(t)` for each class k, (..., K)."""
+        """Return the score of each class minus the best other score minus the threshold, (..., K).
+
+        Parameters
+        ----------
+        scores
+            (..., K) scores.
+        times
+            Steps, counted from 1; broadcastable to the leading dimensions of `scores`.
+        """
         scores = np.asarray(scores, dtype=np.float64)
         left = np.maximum(1 - np.asarray(times) / self.horizon, 0)
-        # Beyond exp(700) the power is 0 for every step anyway, and exp itself would overflow.
+        # Capped at 700, where the power is already 0 for every step; a larger exponent would overflow.
         needed = self.threshold * left ** math.exp(min(self.kappa, 700.0))
         return scores - best_other(scores) - needed[..., None]

@@ -1,6 +1,7 @@
-"""Hyper-parameter search: the paper's space, judged by the validation speed-accuracy tradeoff.
+"""Hyperparameter search with Optuna: minimizes the area under the validation speed-accuracy curve.
 
-`tune` searches, `space_for` is what it searches. Needs the extra `tune`.
+`tune` runs the search, `space_for` returns the default search space of a model. Requires the extra `tune`
+(``pip install 'stopwise[tune]'``).
 """
 
 from stopwise.tuning.record import Trial, TuningResult

@@ -1,4 +1,4 @@
-"""The series a search trains on and those it judges on."""
+"""The training and validation series of a search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stopwise.datasets import hold_out
 
 @dataclass(frozen=True)
 class Parts:
-    """SeriesSet to train on and series to judge on."""
+    """Training series and validation series with their labels."""
 
     X: SeriesSet
     y: np.ndarray
@@ -26,18 +26,21 @@ class Parts:
     def of(
         cls, X: Any, y: Any, given: tuple[Any, Any] | None, groups: Any, fraction: float, seed: int
     ) -> Parts:
-        """Return the parts: as given, or cut from X, y by class or by group."""
+        """Return the given validation data, or split X, y stratified by class or by group."""
         series = SeriesSet(X)
         labels = check_labels("`y`", y, len(series))
         if given is not None:
             if groups is not None:
-                raise ValueError("`groups` cut the training data; with `validation_data` leave them out.")
+                raise ValueError(
+                    "`groups` cannot be used with `validation_data`, because nothing is held out from the "
+                    "training data. Leave out one of them."
+                )
             return cls(series, labels, SeriesSet(given[0]), np.asarray(given[1]))
         train, held = hold_out(labels, groups, fraction=fraction, seed=seed)
         return cls(series[train], labels[train], series[held], labels[held])
 
     def digest(self) -> str:
-        """Return a short text that another data set, or another split, would not have."""
+        """Return a fingerprint of the data and the split."""
         parts = [(self.X, self.y), (self.X_held, self.y_held)]
         return " / ".join(_digest(series, labels) for series, labels in parts)
 

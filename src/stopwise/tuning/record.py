@@ -1,4 +1,4 @@
-"""What a search found: every trial, and the best settings."""
+"""The result of a search: all trials and the best settings."""
 
 from __future__ import annotations
 
@@ -10,22 +10,29 @@ from optuna.trial import FrozenTrial, TrialState
 
 @dataclass(frozen=True)
 class Trial:
-    """What was seen of one set of settings.
+    """The result of one trial: its settings and its validation AUSAT.
 
     Parameters
     ----------
     number
-        Its number in the study.
+        Number of the trial in the study.
     params
-        What was drawn; an order that was searched for is the one found.
+        The sampled settings. If the order is "auto", it is replaced by the order that was found.
     state
-        "complete", "pruned" (cut short, as it was behind the others) or "diverged".
+        "complete", "pruned" (stopped early because other trials were better) or "diverged".
     ausat
-        The validation AUSAT; None unless complete.
+        The validation AUSAT; None if the trial is not complete.
     epochs
-        How many it trained.
+        Number of training epochs.
     seconds
-        How long it took.
+        Duration of the trial.
+
+    Examples
+    --------
+    >>> from stopwise.tuning import Trial
+    >>> trial = Trial(number=0, params={"hidden": 64}, state="complete", ausat=0.1, epochs=50, seconds=9.0)
+    >>> trial.params["hidden"], trial.ausat
+    (64, 0.1)
     """
 
     number: int
@@ -38,21 +45,30 @@ class Trial:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """What a search found.
+    """The result of `tune`.
 
     Parameters
     ----------
     best
-        The settings of the best trial, for `EarlyClassifier.from_settings(best)`.
+        The settings of the best trial, for `EarlyClassifier.from_settings`.
     ausat
-        Its validation AUSAT; the lower the better. It is the best of many on the same series, so a little
-        too good: judge the final classifier on others.
+        The validation AUSAT of the best trial; lower is better. It is optimistic, because it is the minimum
+        of many trials on the same series. Evaluate the final classifier on other series.
     default_ausat
-        That of the default settings; None if they diverged, or another process has not yet tried them.
+        The validation AUSAT of the default settings; None if their trial diverged, or if another process
+        has not finished it yet.
     trials
-        Every finished trial of the study, whoever ran it.
+        All finished trials of the study, including those of other processes.
     study_name
-        The study's name.
+        Name of the study.
+
+    Examples
+    --------
+    >>> from stopwise.tuning import Trial, TuningResult
+    >>> trial = Trial(number=0, params={"hidden": 64}, state="complete", ausat=0.1, epochs=50, seconds=9.0)
+    >>> found = TuningResult({"model": "accumulator", "hidden": 64}, 0.1, 0.1, (trial,), "my study")
+    >>> found.best["hidden"], len(found.trials)
+    (64, 1)
     """
 
     best: dict[str, Any]
@@ -63,7 +79,7 @@ class TuningResult:
 
 
 def record(trial: FrozenTrial) -> Trial:
-    """Return what was seen of one of Optuna's trials."""
+    """Convert an Optuna trial."""
     state = "diverged" if "diverged" in trial.user_attrs else trial.state.name.lower()
     seconds = 0.0 if trial.duration is None else trial.duration.total_seconds()
     params = trial.user_attrs.get("drawn", trial.params)

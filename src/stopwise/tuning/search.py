@@ -1,4 +1,4 @@
-"""The search: train, judge by the validation speed-accuracy tradeoff, draw the next settings."""
+"""The search: sample settings, train a classifier, evaluate it on the validation series, repeat."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stopwise.tuning.record import TuningResult, record
 from stopwise.tuning.study import FINISHED, distributions, finished, is_default, open_study
 from stopwise.validation import check_choice, check_integer, check_real, inside
 
-# A quarter of the epochs passes before a trial may be cut short.
+# Fraction of the epochs before a trial can be pruned.
 WARMUP = 0.25
 
 
@@ -46,57 +46,68 @@ def tune(
     progress: bool | str = "auto",
     on_trial: Callable[[TuningResult], None] | None = None,
 ) -> TuningResult:
-    """Search for the settings with the least area under the validation speed-accuracy curve (AUSAT).
+    """Search for the settings with the smallest area under the validation speed-accuracy curve (AUSAT).
 
-    The default settings are tried first, so the best is never worse than they are on the validation series.
-    Then Optuna's TPE draws. A trial whose AUSAT after an epoch is behind the median of those before it is cut
-    short; one that diverges is counted and left. The same seed gives the same trials on the same machine.
+    The default settings are tried first, so the best settings are never worse than the defaults on the
+    validation series. Further settings are sampled by Optuna's TPE. A trial is pruned if its AUSAT after an
+    epoch is worse than the median of the earlier trials. A trial that diverges counts as finished and is not
+    repeated. The same seed gives the same trials on the same machine.
 
     Parameters
     ----------
     X, y
-        As for `EarlyClassifier.fit`.
+        Series and labels, as for `EarlyClassifier.fit`.
     model
         "accumulator", "b2bsqrt", "tandemformer" or "tanh".
     validation_data
-        (X, y) to judge on; they also choose the best epoch. None: a part of X, y is held out.
+        (X, y) for validation; they are also used to choose the best epoch. If None, a part of X, y is held
+        out.
     groups
-        (n,) who or which recording each series comes from: then whole groups are held out, as series of one
-        group in both parts would leak.
+        (n,) group of each series, such as its subject or recording. Complete groups are then held out,
+        because series of the same group in both parts would leak information.
     validation_fraction
-        The share held out.
+        Fraction of the series that is held out.
     trials
-        Total number of finished trials of the study, including earlier ones and those of other processes.
-        Processes that share a study end their last trials together, so there may be a few more.
+        Total number of finished trials of the study, including earlier trials and those of other processes.
+        Processes that share a study each finish their last trial, so there can be a few more.
     timeout
-        Seconds after which no further trial is started here.
+        Seconds after which this process starts no further trial.
     storage
-        None: in memory. The address of a data base, such as "sqlite:///study.db" or
-        "postgresql+psycopg2://user@host/name", or an Optuna storage: then the study is kept, resumes when
-        called again, and any number of processes and machines may join it.
+        None keeps the study in memory. A database URL, such as "sqlite:///study.db" or
+        "postgresql+psycopg2://user@host/name", or an Optuna storage makes it persistent: a later call
+        resumes the study, and any number of processes and machines can share it.
     study_name
-        The study's name in the storage; None: "stopwise-" and the model.
+        Name of the study in the storage; None means "stopwise-" followed by the model.
     fixed
-        Options of the model, nested ones with a dot, and parameters of `EarlyClassifier`, not searched.
+        Settings that are not searched: options of the model, with a dot for nested ones, and parameters of
+        `EarlyClassifier`.
     space
-        What is searched; None: `space_for(model, T)`. What is in `fixed` is left out.
+        The search space; None means `space_for(model, T)`. Settings in `fixed` are excluded.
     max_epochs
-        Of each trial.
+        Maximum number of epochs per trial.
     random_state
-        Seed of the split, the draws and every training.
+        Seed of the split, of the sampled settings and of each training run.
     progress
-        As for `EarlyClassifier`.
+        Whether to show progress, as for `EarlyClassifier`.
     on_trial
-        Called after each trial run here with what was found so far, once there is something.
+        Function that is called with the current `TuningResult` after each trial of this process, as soon as
+        one trial is complete.
+
+    Returns
+    -------
+    result
+        A `TuningResult`.
 
     Examples
     --------
     >>> import stopwise as sw
     >>> from stopwise.tuning import tune
-    >>> X, y, _ = sw.datasets.gaussian(n=200, offset=1.5, channels=2, length=6, seed=0)
-    >>> space = {"training.learning_rate": [1e-3, 1e-2], "order": [0, 1]}
-    >>> found = tune(X, y, space=space, trials=2, max_epochs=2, fixed={"polish": False})
-    >>> clf = sw.EarlyClassifier.from_settings(found.best).fit(X, y)
+    >>> X, y, _ = sw.datasets.gaussian(n=60, offset=1.5, channels=2, length=4, seed=0)
+    >>> fixed = {"order": 0, "polish": False}
+    >>> found = tune(X, y, space={"hidden": [4, 8]}, fixed=fixed, trials=2, max_epochs=1, progress=False)
+    >>> len(found.trials), found.best["hidden"] in (4, 8)
+    (2, True)
+    >>> clf = sw.EarlyClassifier.from_settings(found.best)
     """
     check_choice("model", model, MODELS)
     check_integer("trials", trials, 1)
@@ -116,7 +127,7 @@ def tune(
 
 
 class _Search:
-    """One search: what every trial shares."""
+    """The settings and data shared by all trials of a search."""
 
     def __init__(
         self,
@@ -130,14 +141,17 @@ class _Search:
         self.data, self.model, self.fixed = data, model, fixed
         self.space = {name: values for name, values in space.items() if name not in fixed}
         if not self.space:
-            raise ValueError("`space` leaves nothing to search: every name in it is in `fixed`.")
+            raise ValueError(
+                "`space` leaves nothing to search, because all its names are in `fixed`. Remove names from "
+                "`fixed`."
+            )
         self.draws = distributions(self.space)
         self.max_epochs, self.seed = (
             check_integer("max_epochs", max_epochs, 1),
             check_integer("random_state", seed, 0),
         )
         self.warmup = int(WARMUP * self.max_epochs)
-        # What makes trials comparable: a study holds only trials of the same.
+        # Trials can only be compared if all of this is equal; a study with other values is rejected.
         self.about = {
             "model": model,
             "fixed": {name: repr(value) for name, value in sorted(fixed.items())},
@@ -148,7 +162,7 @@ class _Search:
         }
 
     def default_draw(self) -> dict[str, Any]:
-        """Return the default settings, so far as the space holds them; the others are drawn."""
+        """Return the default settings that the space contains; the others are sampled."""
         known = spaces.defaults(self.model)
         return {name: known[name] for name, values in self.space.items() if _holds(values, known[name])}
 
@@ -160,7 +174,7 @@ class _Search:
         progress: bool | str,
         on_trial: Callable[[TuningResult], None] | None,
     ) -> None:
-        """Run trials until the study has so many."""
+        """Run trials until the study has `trials` finished ones."""
         done = len(finished(study))
         with Reporter("tuning", trials, progress) as reporter:
             reporter.skip(done)
@@ -182,14 +196,16 @@ class _Search:
                 )
 
     def found(self, study: Study) -> TuningResult:
-        """Return what the study holds."""
+        """Return the current result of the study."""
         seen = finished(study)
         complete = [trial for trial in seen if trial.state is TrialState.COMPLETE]
         if not complete:
             reason = next((t.user_attrs["diverged"] for t in seen if "diverged" in t.user_attrs), None)
             if reason is None:
-                raise ValueError("`timeout` is over, and no trial has finished yet: give it more time.")
-            raise FloatingPointError(f"None of {len(seen)} trials was completed. The first: {reason}")
+                raise ValueError("`timeout` expired before a trial was complete. Give a longer `timeout`.")
+            raise FloatingPointError(
+                f"none of the {len(seen)} finished trials is complete. The first one diverged: {reason}"
+            )
         best = min(complete, key=lambda trial: (trial.value, trial.number))
         drawn = self.fixed | best.user_attrs["drawn"]
         settings = {"model": self.model, **drawn, **self._own_settings()}
@@ -199,11 +215,11 @@ class _Search:
         )
 
     def _try(self, trial: optuna.Trial, reporter: Reporter) -> float:
-        """Return the validation AUSAT of one trial's settings."""
+        """Train with the settings of one trial and return the validation AUSAT."""
         drawn = {name: _draw(trial, name, one) for name, one in self.draws.items()}
         known = trial.study.user_attrs.get("auto_order")
         if drawn.get("order") == "auto" and known is not None:
-            # Once for the study: the search for an order costs as much as several trials.
+            # Found once per study, because the search for the order takes as long as several trials.
             drawn["order"] = self._finite(known)
         settings = {"model": self.model, **self.fixed, **drawn, **self._own_settings()}
         clf = EarlyClassifier.from_settings(settings, progress=False)
@@ -229,18 +245,18 @@ class _Search:
             raise optuna.TrialPruned from error
 
     def _own_settings(self) -> dict[str, Any]:
-        """Return the settings that every trial has."""
+        """Return the settings that all trials share."""
         return {"training.max_epochs": self.max_epochs, "random_state": self.seed}
 
     def _finite(self, order: int | None) -> int | None:
-        """Return an order; None if it is the longest, which other series may have longer."""
+        """Return the order, or None if it is the maximum, which depends on the length of the series."""
         return None if order == self.data.X.steps - 1 else order
 
     def _judge(self, clf: EarlyClassifier) -> float:
         """Return the AUSAT of a classifier on the validation series."""
         scores, lengths = clf.scores(self.data.X_held), self.data.X_held.lengths
         if not np.isfinite(scores[inside(lengths, scores.shape[1])]).all():
-            raise FloatingPointError("The scores of validation series are not finite.")
+            raise FloatingPointError("The scores of the validation series are not finite.")
         return ausat(sat_curve(scores, np.searchsorted(clf.classes_, self.data.y_held), lengths))
 
 
@@ -262,14 +278,14 @@ def _holds(values: list[Any] | tuple[Any, Any], value: Any) -> bool:
 def _note(study: Study) -> str:
     complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     if not complete:
-        return "no trial complete yet"
+        return "no complete trial yet"
     best = min(complete, key=lambda trial: (trial.value, trial.number))
     return f"best AUSAT {best.value:.4f} (trial {best.number})"
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Optuna's own log: progress is reported here."""
+    """Silence the log of Optuna, because progress is reported by `Reporter`."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

@@ -1,7 +1,7 @@
-"""What is searched: one table a model.
+"""Search spaces: one dict per model.
 
-A list is a choice; a tuple (low, high) is a range, of integers if both ends are. Names are the options of the
-model, nested ones with a dot, and parameters of `EarlyClassifier`.
+A list is a choice. A tuple (low, high) is a range, of integers if both ends are integers. Names are options
+of the model, with a dot for nested ones, and parameters of `EarlyClassifier`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from stopwise.validation import check_choice, check_integer
 
 Space = dict[str, list[Any] | tuple[Any, Any]]
 
-# As published for the real sets, but for the LLRe ratio, which began at 0.4 there; the polish and the scaling
-# of the channels are ours.
+# The published space for the real datasets, with these differences: the published range of the LLRe ratio
+# starts at 0.4, and `polish` and `standardize` are added here.
 TRAINING: Space = {
     "training.learning_rate": [1e-4, 1e-3, 1e-2],
     "training.weight_decay": [0.0, 1e-5, 1e-4, 1e-3],
@@ -36,8 +36,9 @@ TANDEMFORMER: Space = {
     "positions": ["none", "sinusoidal", "learned"],
 }
 LSTM: Space = {"hidden": [16, 32, 64, 128, 256]}
-# With order None the body is an LSTM, else a window of order + 1 samples: so `order` says both. Products of
-# samples are exact for Gaussian processes (None: half of the features) and unstable elsewhere.
+# With order None the network is an LSTM, otherwise it reads a window of order + 1 samples, so `order` covers
+# both. Products of samples are exact for Gaussian processes (None: half of the features), but unstable for
+# other data.
 ACCUMULATOR: Space = {"hidden": [16, 32, 64, 128, 256], "products": [None, 0]}
 NETWORKS: dict[str, Space] = {
     "accumulator": ACCUMULATOR,
@@ -46,24 +47,32 @@ NETWORKS: dict[str, Space] = {
     "tanh": LSTM,
 }
 SMALL_ORDERS = (0, 1, 2, 5, 10)
-# Parameters of the classifier that can be searched or fixed.
+# Parameters of `EarlyClassifier` that can be searched or fixed.
 OF_CLASSIFIER = ("prior", "standardize", "missing")
-# What a trial sets by itself.
+# Settings that `tune` controls itself.
 TAKEN = ("training.max_epochs", "training.validation_fraction", "model", "random_state", "progress", "rule")
 
 
 def space_for(model: str, steps: int) -> Space:
-    """Return what is searched for a model, on series of so many steps: change it as you like.
+    """Return the default search space of a model.
+
+    The dict can be modified and passed to `tune`.
 
     Parameters
     ----------
     model
         A name in `stopwise.models.MODELS`.
     steps
-        T, which bounds the Markov order.
+        Number of steps T of the longest series, which limits the Markov order.
+
+    Returns
+    -------
+    space
+        A dict of setting names. A list is a choice; a tuple (low, high) is a range.
 
     Examples
     --------
+    >>> from stopwise.tuning import space_for
     >>> space = space_for("b2bsqrt", steps=50)
     >>> space["training.learning_rate"], space["dropout"], space["hidden"]
     ([0.0001, 0.001, 0.01], (0.0, 0.4), [16, 32, 64, 128, 256])
@@ -77,7 +86,7 @@ def space_for(model: str, steps: int) -> Space:
 
 
 def defaults(model: str) -> dict[str, Any]:
-    """Return the default of everything that can be searched or fixed for a model."""
+    """Return the default values of all settings of a model that can be searched or fixed."""
     known = {option.name: option.default for option in options(model)}
     own = inspect.signature(EarlyClassifier).parameters
     return {
@@ -88,9 +97,9 @@ def defaults(model: str) -> dict[str, Any]:
 
 
 def check_space(space: Any, model: str) -> Space:
-    """Return a space if every name is known and every entry is a choice or a range."""
+    """Return the space; raise if a name is unknown or an entry is not a choice or a range."""
     if not isinstance(space, Mapping):
-        raise TypeError(f"`space` must be a dict such as space_for() returns; got {type(space).__name__}.")
+        raise TypeError(f"`space` must be a dict, as returned by space_for(); got {type(space).__name__}.")
     check_names("space", space, model)
     for name, values in space.items():
         ranged = isinstance(values, tuple) and len(values) == 2 and all(map(_is_number, values))
@@ -107,9 +116,9 @@ def _is_number(value: Any) -> bool:
 
 
 def check_names(argument: str, names: Mapping[str, Any], model: str) -> None:
-    """Refuse settings that the model lacks, or that tuning sets by itself."""
+    """Raise if a setting is not an option of the model, or is controlled by `tune`."""
     known = list(defaults(model))
     for name in names:
         if name in TAKEN:
-            raise ValueError(f"`{argument}` must not hold {name!r}: tuning sets it by itself.")
+            raise ValueError(f"`{argument}` must not contain {name!r}, because tune() sets it.")
         check_choice(argument, name, known)

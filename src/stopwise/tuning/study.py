@@ -1,4 +1,4 @@
-"""The Optuna study: opened or joined, the same wherever it lives."""
+"""Create, resume or join the Optuna study, in memory or in a database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 try:
     import optuna
 except ImportError as error:
-    raise ImportError("tuning needs Optuna: pip install 'stopwise[tune]'.") from error
+    raise ImportError("tuning requires Optuna. Install it with: pip install 'stopwise[tune]'") from error
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -27,17 +27,17 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from stopwise.tuning.spaces import Space
 
-# Interrupted trials are not among them and do not count.
+# States that count as finished; interrupted trials do not count.
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
-# Trials that run to their end before any is cut short.
+# Number of trials before pruning starts.
 FREE_TRIALS = 5
-# If two processes create the tables of a new database at the same moment, one gets an error and tries again.
+# If two processes create the tables of a new database at the same time, one gets an error and tries again.
 OPENINGS, PAUSE = 5, 0.3
 SQLITE_PATIENCE = 60  # seconds to wait while another process writes
 
 
 def distributions(space: Space) -> dict[str, BaseDistribution]:
-    """Return a space as Optuna's distributions.
+    """Convert a search space to Optuna distributions.
 
     Examples
     --------
@@ -55,9 +55,9 @@ def open_study(
     seed: int,
     warmup: int,
 ) -> Study:
-    """Return the study of that name: a new one, or the one there is if it is about the same.
+    """Create a study, or load the existing study of this name if it has the same `about`.
 
-    The default settings wait in it to be tried first.
+    The default settings are enqueued as the first trial.
     """
     opened = _open_storage(storage)
     sampler = SeededTPE(seed)
@@ -78,28 +78,28 @@ def open_study(
 
 
 def _lacks_defaults(study: Study) -> bool:
-    """Whether the trial of the default settings was interrupted."""
+    """Return whether the trial of the default settings was interrupted."""
     trials = study.get_trials(deepcopy=False)
     alive = [trial for trial in trials if trial.state is not TrialState.FAIL]
-    # No trial at all: the process that made the study is about to add it.
+    # If there are no trials, the process that created the study is about to add this trial.
     return bool(trials) and not any(map(is_default, alive))
 
 
 def is_default(trial: Any) -> bool:
-    """Whether a trial is that of the default settings."""
+    """Return whether a trial uses the default settings."""
     return bool(trial.user_attrs.get("defaults"))
 
 
 def finished(study: Study) -> list[FrozenTrial]:
-    """Return the trials that ran to their end, were cut short, or diverged."""
+    """Return the trials that are complete, pruned or diverged."""
     return study.get_trials(deepcopy=False, states=FINISHED)
 
 
 class SeededTPE(BaseSampler):
-    """TPE whose randomness in a trial comes from (seed, number of the trial) alone.
+    """TPE sampler whose random numbers depend only on the seed and the number of the trial.
 
-    So a study that is interrupted between trials and resumed draws the same as one that was not, and
-    processes that share a study and a seed draw differently.
+    A study that is interrupted between trials and resumed samples the same settings as an uninterrupted one.
+    Processes that share a study and a seed sample different settings.
     """
 
     def __init__(self, seed: int) -> None:
@@ -107,29 +107,29 @@ class SeededTPE(BaseSampler):
         self._tpe = TPESampler(seed=seed)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Start the randomness of a trial."""
+        """Seed the sampler for this trial."""
         seed = np.random.SeedSequence([self._seed, trial.number]).generate_state(1)[0].item()
         self._tpe = TPESampler(seed=seed)
         self._tpe.before_trial(study, trial)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """As TPE does."""
+        """Call `infer_relative_search_space` of the TPE sampler."""
         return self._tpe.infer_relative_search_space(study, trial)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """As TPE does."""
+        """Call `sample_relative` of the TPE sampler."""
         return self._tpe.sample_relative(study, trial, search_space)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """As TPE does."""
+        """Call `sample_independent` of the TPE sampler."""
         return self._tpe.sample_independent(study, trial, param_name, param_distribution)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Any) -> None:
-        """As TPE does."""
+        """Call `after_trial` of the TPE sampler."""
         self._tpe.after_trial(study, trial, state, values)
 
 
@@ -151,8 +151,8 @@ def _open_storage(storage: str | BaseStorage | None) -> BaseStorage:
         return storage
     if not isinstance(storage, str):
         raise TypeError(
-            f"`storage` must be the address of a data base, such as 'sqlite:///study.db', or an Optuna "
-            f"storage; got {type(storage).__name__}."
+            "`storage` must be a database URL, such as 'sqlite:///study.db', or an Optuna storage; got "
+            f"{type(storage).__name__}."
         )
     patience = {"connect_args": {"timeout": SQLITE_PATIENCE}} if storage.startswith("sqlite") else {}
     for left in reversed(range(OPENINGS)):
@@ -160,27 +160,27 @@ def _open_storage(storage: str | BaseStorage | None) -> BaseStorage:
             return RDBStorage(storage, engine_kwargs=patience)
         except ImportError as error:
             raise ImportError(
-                "`storage` needs the driver of its data base: for PostgreSQL, pip install psycopg2-binary."
+                "`storage` needs the driver of its database. For PostgreSQL: pip install psycopg2-binary"
             ) from error
         except SQLAlchemyError as error:
             if left:
                 time.sleep(PAUSE)
                 continue
             raise ValueError(
-                "`storage` must be the address of a data base that can be opened, such as "
+                "`storage` must be the URL of a database that can be opened, such as "
                 f"'sqlite:///study.db'; {_reason(error)}."
             ) from error
     raise AssertionError
 
 
 def _reason(error: SQLAlchemyError) -> str:
-    # The address may hold a password: only what the data base said is repeated.
+    # Only the message of the database is shown, because the URL may contain a password.
     said = str(getattr(error, "orig", None) or error)
     return said.splitlines()[0].rstrip(".")
 
 
 def _check_same(study: Study, about: dict[str, Any]) -> None:
-    """Refuse to mix trials that cannot be compared."""
+    """Raise if the trials of the existing study cannot be compared with new ones."""
     there = study.user_attrs.get("about")
     if there is None:
         study.set_user_attr("about", about)
@@ -189,8 +189,8 @@ def _check_same(study: Study, about: dict[str, Any]) -> None:
         theirs = there.get(part)
         if theirs != ours:
             raise ValueError(
-                f"`study_name`: the study {study.study_name!r} in this storage has another `{part}`: "
-                f"{_short(theirs)}, and here {_short(ours)}. Use another name, or the same settings."
+                f"`study_name`: the study {study.study_name!r} in this storage has a different `{part}`: "
+                f"{_short(theirs)}; this call has {_short(ours)}. Use another name, or the same settings."
             )
 
 

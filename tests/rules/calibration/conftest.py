@@ -1,4 +1,4 @@
-"""Random series that the tests of calibration share."""
+"""Random series shared by the calibration tests."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,10 @@ import pytest
 
 @pytest.fixture
 def walks():
-    """Return a function that makes scores (n, T, K), true classes (n,) and lengths (n,)."""
+    """Return a function that generates scores (n, T, K), true classes (n,) and lengths (n,)."""
 
     def make(n=120, steps=9, classes=3, seed=0, ragged=True, digits=None):
-        """Scores with drift to the true class; rounded to few digits they have ties."""
+        """Return scores that drift to the true class; rounding to few digits gives ties."""
         rng = np.random.default_rng(seed)
         y = rng.integers(0, classes, n)
         increments = rng.normal(size=(n, steps, classes))

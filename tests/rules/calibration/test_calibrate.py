@@ -1,4 +1,4 @@
-"""Calibration against slow versions: rules run one threshold at a time, tests by plain loops."""
+"""`calibrate`, compared with a slow version that tests one threshold after another."""
 
 import copy
 import json
@@ -21,7 +21,7 @@ def with_prior(rule, prior):
 
 
 def slow_threshold(scores, y, lengths, rates, delta, gap=False, prior=None):
-    """One candidate after another; every class in `rates` must pass."""
+    """Test one candidate after another; every class in `rates` must pass."""
     right_at_end = with_prior(SPRT(np.inf), prior).decide(scores, lengths).labels == y
     kept = None
     for a in [np.inf, *CANDIDATES[CANDIDATES < 64]]:  # no lead reaches 64
@@ -48,7 +48,7 @@ def slow_threshold(scores, y, lengths, rates, delta, gap=False, prior=None):
     ],
 )
 @pytest.mark.parametrize(("confidence", "prior"), [(0.9, None), (0.6, None), (0.7, SKEWED)])
-def test_the_threshold_is_that_of_testing_one_after_another(walks, asked, rates, gap, confidence, prior):
+def test_threshold_equals_sequential_testing(walks, asked, rates, gap, confidence, prior):
     scores, y, lengths = walks(n=150, seed=3)
     expected = slow_threshold(scores, y, lengths, rates, 1 - confidence, gap, prior)
     if expected is None:
@@ -66,8 +66,8 @@ def test_the_threshold_is_that_of_testing_one_after_another(walks, asked, rates,
         assert rule.guarantee.observed == (d.labels != y).mean()
 
 
-def test_a_prior_is_bound_to_the_rule_and_changes_what_is_counted(walks):
-    """Series whose classes have the shares of the prior: forced decisions are better with it."""
+def test_prior_is_bound_to_the_rule_and_used_in_calibration(walks):
+    """The class proportions equal the prior, so forced decisions are better with it."""
     scores, y, lengths = walks(n=4000, seed=1)
     keep = np.random.default_rng(0).random(4000) < (SKEWED / SKEWED.max())[y]
     data = scores[keep], y[keep], lengths[keep]
@@ -81,13 +81,13 @@ def test_a_prior_is_bound_to_the_rule_and_changes_what_is_counted(walks):
     assert np.array_equal(rule.without_guarantee().bound_prior, SKEWED)
 
 
-def test_equal_shares_are_the_same_as_no_prior(walks):
+def test_uniform_prior_equals_no_prior(walks):
     data = walks(n=300, seed=4)
     for asked in ({"error_rate": 0.45}, {"accuracy_gap": 0.2}, {"accuracy_gap": 0.3, "conditional": True}):
         assert calibrate(*data, prior=np.full(3, 1 / 3), **asked) == calibrate(*data, **asked)
 
 
-def test_scaling_the_scores_by_a_candidate_step_changes_nothing(walks):
+def test_scaling_the_scores_scales_the_threshold(walks):
     scores, y, lengths = walks(seed=4)
     one, two = (calibrate(s, y, lengths, error_rate=0.45) for s in (scores, 8 * scores))
     assert two.threshold == 8 * one.threshold
@@ -105,7 +105,7 @@ def test_more_series_and_less_confidence_stop_earlier(walks):
 
 
 def easy(n, wrong=0, classes=2):
-    """Series of one step that are right but for the first `wrong` of them."""
+    """Return series of one step; only the first `wrong` of them are decided wrongly."""
     y = np.arange(n) % classes
     scores = np.zeros((n, 1, classes))
     scores[np.arange(n), 0, y] = 5.0
@@ -120,14 +120,16 @@ def easy(n, wrong=0, classes=2):
             easy(200, 16),
             {"error_rate": 0.05},
             r"`error_rate`=0.05 with confidence 95 %: even waiting for the end of every series decides 16 of "
-            r"200 calibration series wrongly \(8 %\). No number of calibration series is enough",
+            r"200 calibration series wrongly \(8 %\). With this error rate, no number of calibration series "
+            "is enough",
         ),
         (
             easy(100, 4),
             {"error_rate": 0.05},
-            r"4 of 100 calibration series wrongly \(4 %\). At this error it takes about 1\d00 such series",
+            r"4 of 100 calibration series wrongly \(4 %\). With this error rate, about 1\d00 such series are "
+            "needed",
         ),
-        (easy(58), {"error_rate": 0.05}, "0 of 58 .* it takes about 59 such series"),
+        (easy(58), {"error_rate": 0.05}, "0 of 58 .* about 59 such series are needed"),
         (
             easy(100),
             {"error_rate": 0.05, "per_class": True},
@@ -136,21 +138,21 @@ def easy(n, wrong=0, classes=2):
         (
             easy(58),
             {"accuracy_gap": 0.05},
-            "`accuracy_gap`=0.05 with confidence 95 % on 58 calibration series: it takes at least 59",
+            "`accuracy_gap`=0.05 with confidence 95 % on 58 calibration series: at least 59 are needed",
         ),
         (
             easy(110),
             {"accuracy_gap": 0.05, "conditional": True},
-            "on 55 calibration series that test the thresholds: it takes at least 59",
+            "on 55 calibration series that test the thresholds: at least 59 are needed",
         ),
     ],
 )
-def test_where_nothing_can_be_shown_the_error_says_what_would_be_enough(data, asked, message):
+def test_error_says_how_many_series_are_needed(data, asked, message):
     with pytest.raises(NoThresholdError, match=message):
         calibrate(*data, **asked)
 
 
-def test_just_enough_series():
+def test_minimal_number_of_series_is_enough():
     assert calibrate(*easy(59), error_rate=0.05).threshold == 0
     assert calibrate(*easy(118), error_rate=0.05, per_class=True).threshold == 0
 
@@ -171,7 +173,7 @@ BAD = {
         ValueError,
         "one number as `accuracy_gap`, for all classes together",
     ),
-    "labels": ({"error_rate": 0.1, "classes": ["a"]}, ValueError, "`classes` must be 3 distinct labels"),
+    "labels": ({"error_rate": 0.1, "classes": ["a"]}, ValueError, "`classes` must hold 3 distinct labels"),
     "prior": (
         {"error_rate": 0.1, "prior": [0.5, 0.5]},
         ValueError,
@@ -183,12 +185,12 @@ BAD = {
 
 
 @pytest.mark.parametrize(("asked", "error", "message"), BAD.values(), ids=BAD)
-def test_wrong_calls(walks, asked, error, message):
+def test_invalid_arguments_raise(walks, asked, error, message):
     with pytest.raises(error, match=message):
         calibrate(*walks(), **asked)
 
 
-def test_a_class_without_series_is_named(walks):
+def test_error_names_the_class_without_series(walks):
     scores, y, lengths = walks()
     y = np.minimum(y, 1)
     with pytest.raises(ValueError, match=r"has no calibration series of class 'oak'.*leave the class out"):
@@ -199,14 +201,14 @@ def test_a_class_without_series_is_named(walks):
     assert np.isnan(observed_rate(rule, scores, y, lengths)[2])
 
 
-def test_no_series_and_labels_that_do_not_fit():
+def test_no_series_or_invalid_labels_raise():
     with pytest.raises(ValueError, match="`scores` holds no series"):
         calibrate(np.zeros((0, 3, 2)), np.zeros(0, int), error_rate=0.1)
     with pytest.raises(ValueError, match="`y` must hold class indices in"):
         calibrate(np.zeros((2, 3, 2)), [0, 2], error_rate=0.1)
 
 
-def test_a_calibrated_rule_is_saved_with_its_guarantee(walks):
+def test_calibrated_rule_is_saved_with_its_guarantee(walks):
     scores, y, lengths = walks(n=600)
     for asked in (
         {"error_rate": {0: 0.6, 1: 0.7}},
@@ -225,8 +227,8 @@ def test_a_calibrated_rule_is_saved_with_its_guarantee(walks):
         ).all()
 
 
-def test_true_scores_are_calibrated_close_to_the_best():
-    """With many series the threshold is within a few percent of the best one."""
+def test_threshold_for_true_scores_is_close_to_the_best():
+    """With many series the threshold is at most 10 % above the best one."""
     _, y, scores = sw.datasets.gaussian(10_000, offset=1.0, channels=2, length=30, seed=4)
     rule = calibrate(scores, y, error_rate=0.05)
     trials = Trials.of(scores, y)

@@ -1,4 +1,4 @@
-"""Guarantees conditional on the stopping time, against plain loops."""
+"""Guarantees conditional on the stopping time, compared with plain loops."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ by_prior = pytest.mark.parametrize("prior", [None, SKEWED], ids=["equal", "skewe
 
 
 def slow_conditional(trials, suggested, rate, delta):
-    """The test in plain loops: stop from step t on, and look at all series decided by s >= t."""
+    """Run the test in plain loops: stop from step t on, and test the series decided by each s >= t."""
     kept = np.full(len(suggested), np.inf)
     for t in reversed(range(len(suggested))):
         if suggested[t] == np.inf:
@@ -34,7 +34,7 @@ def slow_conditional(trials, suggested, rate, delta):
 
 @by_prior
 @pytest.mark.parametrize("seed", range(6))
-def test_the_test_of_thresholds_equals_plain_loops(walks, seed, prior):
+def test_threshold_test_equals_plain_loops(walks, seed, prior):
     rng = np.random.default_rng(seed)
     trials = Trials.of(*walks(n=80, seed=seed, ragged=seed % 2 == 0), prior)
     suggested = np.where(rng.random(9) < 0.3, np.inf, rng.uniform(0, 6 - seed, 9))
@@ -44,7 +44,7 @@ def test_the_test_of_thresholds_equals_plain_loops(walks, seed, prior):
 
 
 @by_prior
-def test_the_rule_decides_as_the_guarantee_counts(walks, prior):
+def test_guarantee_agrees_with_the_decisions_of_the_rule(walks, prior):
     scores, y, lengths = walks(n=600, seed=5)
     rule = calibrate(scores, y, lengths, accuracy_gap=0.1, conditional=True, prior=prior)
     assert rule.per_step
@@ -59,8 +59,8 @@ def test_the_rule_decides_as_the_guarantee_counts(walks, prior):
     assert observed_rate(rule, scores, y, lengths) == pytest.approx(worst)
 
 
-def test_a_skewed_prior_does_not_spoil_the_last_step(walks):
-    """At the end of equally long series the best class may be worse than the forced decision."""
+def test_skewed_prior_still_allows_early_decisions(walks):
+    """At the last step, the class with the highest score may be worse than the forced decision."""
     scores, y, lengths = walks(n=3000, seed=6, ragged=False)
     keep = np.random.default_rng(0).random(3000) < (SKEWED / SKEWED.max())[y]
     data = scores[keep], y[keep], lengths[keep]
@@ -68,8 +68,8 @@ def test_a_skewed_prior_does_not_spoil_the_last_step(walks):
     assert rule.decide(data[0]).times.mean() < 0.8 * 9
 
 
-def test_greedy_thresholds_count_gaps_of_series_that_end():
-    """Two series end at step 1 with a lead that the prior outweighs; accepting them is a loss."""
+def test_greedy_thresholds_count_gaps_of_ending_series():
+    """Two series end at step 1 with a small lead; the prior changes their class, so accepting is a loss."""
     scores = np.zeros((6, 2, 2))
     scores[:, :, 0] = [[3.0, 9.0]] * 4 + [[1.0, 0.0]] * 2
     y = np.array([0, 0, 0, 0, 1, 1])
@@ -81,14 +81,14 @@ def test_greedy_thresholds_count_gaps_of_series_that_end():
 
 
 @pytest.mark.parametrize("n", range(1, 9))
-def test_a_handful_of_series_waits_rather_than_fails(walks, n):
+def test_few_series_give_a_rule_that_waits(walks, n):
     scores, y, lengths = walks(n=n)
     rule = calibrate(scores, y, lengths, accuracy_gap=0.9, confidence=0.5, conditional=True)
     assert (rule.decide(scores, lengths).times <= lengths).all()
 
 
-def test_halves_that_suggest_and_test_are_disjoint(walks):
-    """The content of the suggesting half cannot change the test of given thresholds."""
+def test_thresholds_are_tested_on_the_second_half_only(walks):
+    """The final thresholds pass a test on the second half alone."""
     trials = Trials.of(*walks(n=400, seed=2))
     permutation = np.random.default_rng(7).permutation(400)
     thresholds = conditional_thresholds(trials, 0.15, 0.1, random_state=7)
@@ -105,11 +105,11 @@ def test_random_state_sets_the_split(walks):
     assert found[0] != found[2]
 
 
-def test_past_the_calibrated_steps_a_rule_waits(walks):
+def test_rule_waits_after_the_calibrated_steps(walks):
     scores, y, _ = walks(n=600, seed=5, ragged=False)
     rule = calibrate(scores, y, accuracy_gap=0.1, conditional=True)
     longer = np.concatenate([np.zeros((600, 9, 3)), 100 * scores], axis=1)
-    longer[:, :9, 0] = -1e-9  # next to no lead while there are thresholds
+    longer[:, :9, 0] = -1e-9  # almost no lead during the calibrated steps
     rule = Calibrated(np.maximum(rule.threshold, 0.1), rule.guarantee, per_step=True)
     d = rule.decide(longer)
     assert d.forced.all()

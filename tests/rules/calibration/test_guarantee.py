@@ -1,4 +1,4 @@
-"""Guarantees as sentences and as records."""
+"""Text and validation of guarantees."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from stopwise.rules import Calibrated, Guarantee
 
 
 @pytest.mark.parametrize(
-    ("guarantee", "words"),
+    ("guarantee", "text"),
     [
         (
             Guarantee("error_rate", (0.05, 0.05), 0.9, 10, (0.0, 0.0), 2, 5, classes=("a", "b")),
@@ -29,8 +29,8 @@ from stopwise.rules import Calibrated, Guarantee
         ),
     ],
 )
-def test_guarantees_as_sentences(guarantee, words):
-    assert words in str(guarantee)
+def test_guarantee_is_printed_as_a_sentence(guarantee, text):
+    assert text in str(guarantee)
     assert str(guarantee).endswith("Holds if new series come from the same source as the calibration series.")
     assert eval(repr(guarantee)) == guarantee
 
@@ -38,15 +38,19 @@ def test_guarantees_as_sentences(guarantee, words):
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        (3, TypeError, "`guarantee` must be a Guarantee, as calibrate makes; got 3"),
+        (3, TypeError, r"`guarantee` must be a Guarantee, as created by calibrate\(\); got 3"),
         ({"goal": 3}, TypeError, "`guarantee` must be a Guarantee"),
         ({"target": "error_rate"}, TypeError, "`guarantee` must be a Guarantee"),
         (("mean_time", 3.0, 0.9, 10, 0.0, 2, 5), ValueError, "`target` must be one of"),
         (("error_rate", 0.1, None, 10, 0.0, 2, 5), TypeError, "`confidence` must be a number"),
         (("aim", 0.1, 0.9, 10, 0.0, 2, 5), ValueError, "`target` must be one of"),
-        (("error_rate", (0.1, 0.2), 0.9, 10, 0.0, 2, 5), ValueError, "`classes` must name each of the 2"),
+        (
+            ("error_rate", (0.1, 0.2), 0.9, 10, 0.0, 2, 5),
+            ValueError,
+            "`classes` must hold a name for each of the 2",
+        ),
     ],
 )
-def test_what_is_no_guarantee(values, error, message):
+def test_invalid_guarantees_raise(values, error, message):
     with pytest.raises(error, match=message):
         Calibrated(1.0, Guarantee(*values) if isinstance(values, tuple) else values)

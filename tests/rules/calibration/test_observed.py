@@ -1,4 +1,4 @@
-"""The rate that a guarantee bounds, counted by plain loops on new series."""
+"""`observed_rate`, compared with plain loops."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_rates_equal_plain_loops(walks, threshold, target, prior):
     assert observed_rate(by_class, scores, y, lengths) == pytest.approx(expected)
 
 
-def test_the_highest_rate_over_steps_by_which_enough_series_are_decided(walks):
+def test_conditional_rate_is_the_highest_over_steps_with_enough_series(walks):
     scores, y, lengths = walks(n=200, seed=9)
     conditional = guarantee("accuracy_gap", conditional=True)
     rule = Calibrated(np.linspace(3, 0, 9), conditional, per_step=True).with_prior(PRIOR)
@@ -74,6 +74,6 @@ def test_the_highest_rate_over_steps_by_which_enough_series_are_decided(walks):
         ),
     ],
 )
-def test_wrong_calls(call, error, message):
+def test_invalid_arguments_raise(call, error, message):
     with pytest.raises(error, match=message):
         call()

@@ -1,4 +1,4 @@
-"""Counts of all candidate thresholds at once, against the rule run at each of them."""
+"""Totals of all candidate thresholds, compared with decisions at each threshold."""
 
 import numpy as np
 import pytest
@@ -14,11 +14,11 @@ CHECKED = [*range(0, len(CANDIDATES), 23), len(CANDIDATES) - 2, len(CANDIDATES) 
 @pytest.mark.parametrize("digits", [None, 0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("skew", [None, 1.0, 6.0])
-def test_totals_of_all_candidates_equal_the_rule_run_at_each(walks, classes, digits, dtype, skew):
+def test_totals_equal_the_decisions_of_each_candidate(walks, classes, digits, dtype, skew):
     scores, y, lengths = walks(classes=classes, digits=digits)
     scores = scores.astype(dtype)
     prior = None
-    if skew is not None:  # shares of the classes by powers of e^skew
+    if skew is not None:  # class probabilities decrease exponentially
         prior = np.exp(-skew * np.arange(classes) / (classes - 1))
         prior /= prior.sum()
 
@@ -44,7 +44,7 @@ def test_totals_of_all_candidates_equal_the_rule_run_at_each(walks, classes, dig
         assert np.array_equal(trials.gaps().at(step, forced), wrong & right_at_end)
 
 
-def test_a_prior_makes_a_difference_to_forced_decisions_only(walks):
+def test_prior_changes_only_forced_decisions(walks):
     scores, y, lengths = walks(n=400)
     plain, skewed = (Trials.of(scores, y, lengths, p) for p in (None, np.array([0.98, 0.01, 0.01])))
     assert np.array_equal(plain.wrong, skewed.wrong)
@@ -53,7 +53,7 @@ def test_a_prior_makes_a_difference_to_forced_decisions_only(walks):
     assert np.array_equal(plain.forced_wrong, SPRT(np.inf).decide(scores, lengths).labels != y)
 
 
-def test_a_lead_equal_to_a_candidate_reaches_it():
+def test_a_lead_equal_to_a_candidate_stops():
     scores = np.array([[[0.0, 1.0], [0.0, 2.0], [0.0, 4.0]]])  # 1, 2 and 4 are candidates
     trials = Trials.of(scores, [1])
     times = totals_by_candidate(trials, trials.times(), np.zeros(1, int), 1)[0]
@@ -61,7 +61,7 @@ def test_a_lead_equal_to_a_candidate_reaches_it():
     assert found == {0.0: 1, 1.0: 1, 2.0: 2, 4.0: 3, 8.0: 3, np.inf: 3}
 
 
-def test_candidates_go_from_waiting_to_the_first_sample():
+def test_candidates_decrease_from_infinity_to_zero():
     assert CANDIDATES[0] == np.inf
     assert CANDIDATES[-1] == 0
     assert (np.diff(CANDIDATES[1:]) < 0).all()

@@ -1,4 +1,4 @@
-"""A world whose exact scores are known."""
+"""Simulated data with known exact scores."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ OFFSET = 0.5
 
 @pytest.fixture
 def world():
-    """Return a function that makes exact scores (n, T, K) and true classes (n,)."""
+    """Return a function that generates exact scores (n, T, K) and true classes (n,)."""
 
     def make(n, classes=2, steps=50, seed=0):
         """Class k has mean 0.5 e_k and unit variance, so log p(x | k) = 0.5 x_k + const."""

@@ -1,4 +1,4 @@
-"""Sums of tents are concave and fit concave functions."""
+"""Sums of tent functions are concave and fit concave functions."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from stopwise.rules.finite_horizon.concave import ConcaveFit, knots_for, tents
 
 
 @pytest.mark.parametrize("classes", [2, 3, 12])
-def test_the_fit_is_concave_and_finds_a_concave_function(classes):
+def test_fit_is_concave_and_close_to_the_true_function(classes):
     rng = np.random.default_rng(0)
     p, q = rng.dirichlet(np.full(classes, 0.5), size=(2, 2000))
     knots = knots_for(classes)

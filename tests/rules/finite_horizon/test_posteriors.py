@@ -1,4 +1,4 @@
-"""Calibration of the scores of one step."""
+"""Calibration of the scores at one step."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from stopwise.rules.finite_horizon.backward import Calibration
 from stopwise.rules.finite_horizon.posteriors import fit_step
 
 
-def test_calibration_finds_the_scale_and_the_shift_of_scores(world):
+def test_calibration_recovers_the_scale_and_shift_of_the_scores(world):
     scores, y = world(20_000, steps=4)
     at = 3 * scores[:, -1] + [0.0, 1.5]
     bends, slopes, shift = fit_step(at, y, np.ones(len(y)), np.log([0.5, 0.5]))

@@ -1,4 +1,4 @@
-"""The deadline rule against the exact solution on a grid, constant thresholds, and inaccurate scores."""
+"""`FiniteHorizon`, compared with the exact solution on a grid and with constant thresholds."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,11 @@ from stopwise.metrics import average_cost
 from stopwise.plots import stopping_thresholds
 from stopwise.rules import SPRT, FiniteHorizon
 
-OFFSET = 0.5  # as in the world of the fixture
+OFFSET = 0.5  # as in the fixture `world`
 
 
 class Grid:
-    """Two classes, exactly: the LLR on a fine grid, its increments N(±a², 2a²) as discrete weights."""
+    """Exact solution for two classes: the LLR on a fine grid, with discretized increments N(±a², 2a²)."""
 
     def __init__(self, cost, steps, spacing=0.02, reach=16.0):
         self.cost, self.steps, self.spacing = cost, steps, spacing
@@ -41,7 +41,7 @@ class Grid:
         return self.wait(value)[len(self.llr) // 2], upper
 
     def risk(self, lower, upper):
-        """Return the average cost of stopping at these thresholds (T,)."""
+        """Return the average cost of stopping at the given thresholds (T,)."""
         value = self.stop
         for t in range(self.steps - 1, 0, -1):
             stops = (self.llr <= lower[t - 1]) | (self.llr >= upper[t - 1])
@@ -58,11 +58,11 @@ def risk_of(rule, grid):
 
 
 def best_constant(scores, y, cost, thresholds):
-    """Return the threshold of least cost, tried one by one."""
+    """Return the constant threshold of least cost."""
     return min(thresholds, key=lambda a: average_cost(SPRT(a).decide(scores), y, cost=cost))
 
 
-def test_the_grid_agrees_with_simulation(world):
+def test_grid_agrees_with_simulation(world):
     grid = Grid(0.01, steps=20)
     risk, upper = grid.optimum()
     assert grid.risk(-upper, upper) == pytest.approx(risk, rel=1e-4)
@@ -73,7 +73,7 @@ def test_the_grid_agrees_with_simulation(world):
 
 @pytest.mark.parametrize("labels", [True, False])
 @pytest.mark.parametrize("cost", [0.002, 0.02])
-def test_close_to_the_exact_optimum(world, cost, labels):
+def test_cost_is_close_to_the_exact_optimum(world, cost, labels):
     scores, y = world(4000, steps=20)
     grid = Grid(cost, steps=20)
     rule = FiniteHorizon.fit(scores, y if labels else None, cost=cost)
@@ -87,9 +87,9 @@ def test_close_to_the_exact_optimum(world, cost, labels):
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [True, False])
 def test_cheaper_than_every_constant_threshold(world, labels):
-    """Exactly, on the grid, without the noise of a test set.
+    """Costs are computed exactly on the grid, without the noise of a test set.
 
-    Where a sample costs 0.01 or more the deadline hardly matters, and a constant is close to optimal.
+    If a sample costs 0.01 or more, the deadline hardly matters and a constant threshold is close to optimal.
     """
     scores, y = world(10_000)
     costs = [0.0005, 0.001, 0.002, 0.005, 0.02]
@@ -104,7 +104,7 @@ def test_cheaper_than_every_constant_threshold(world, labels):
 
 @pytest.mark.slow
 def test_three_classes_cheaper_than_every_constant_threshold(world):
-    """By the exact posteriors of fresh series, which have less noise than labels."""
+    """Costs are computed from exact posteriors of new series, which have less noise than labels."""
     scores, _ = world(10_000, classes=3)
     fresh, _ = world(40_000, classes=3, seed=1)
     shares = np.exp(fresh - fresh.max(-1, keepdims=True))
@@ -132,7 +132,7 @@ def distorted(scores, how, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["overconfident", "underconfident", "noisy", "saturating"])
-def test_never_much_worse_than_a_constant_threshold_on_inaccurate_scores(world, how):
+def test_inaccurate_scores_cost_at_most_one_percent_more_than_a_constant_threshold(world, how):
     (held, y), (fresh, y_fresh) = world(10_000, seed=801), world(40_000, seed=851)
     held, fresh = distorted(held, how, 801), distorted(fresh, how, 851)
     costs = [0.002, 0.01, 0.02]
@@ -143,7 +143,7 @@ def test_never_much_worse_than_a_constant_threshold_on_inaccurate_scores(world, 
 
 
 def test_overconfident_and_noisy_scores_are_corrected(world):
-    """With labels, noise costs less than with the best constant, and a factor of four almost nothing."""
+    """Noisy scores cost less than with the best constant; a factor of four costs at most 2 % more."""
     (held, y), (fresh, y_fresh) = world(2000, steps=15), world(5000, steps=15, seed=1)
     noisy, fresh_noisy = distorted(held, "noisy", 0), distorted(fresh, "noisy", 1)
     rule = FiniteHorizon.fit(noisy, y, cost=0.005)
@@ -156,7 +156,7 @@ def test_overconfident_and_noisy_scores_are_corrected(world):
 
 
 @pytest.mark.slow
-def test_on_a_trained_classifier():
+def test_scores_of_a_trained_classifier_cost_at_most_one_percent_more_than_a_constant_threshold():
     X, y, _ = sw.datasets.gaussian(n=1000, offset=OFFSET, channels=4, length=30, seed=0)
     clf = early(order=0, max_epochs=10).fit(X, y)
     held, y_held, _ = sw.datasets.gaussian(n=3000, offset=OFFSET, channels=4, length=30, seed=1)
@@ -168,7 +168,7 @@ def test_on_a_trained_classifier():
         assert mine < 1.01 * theirs
 
 
-def test_a_fitted_classifier_takes_the_rule_and_keeps_it(tmp_path):
+def test_classifier_uses_and_saves_the_rule(tmp_path):
     X, y, _ = sw.datasets.gaussian(n=200, offset=1.0, channels=3, length=8, seed=0)
     clf = early(order=0, max_epochs=2, polish=False).fit(X, np.array(["no", "yes"])[y])
     clf.rule_ = FiniteHorizon.fit(clf.scores(X), y, cost=0.02, loss=[[0, 1], [4, 0]], horizon=6)
@@ -184,7 +184,7 @@ def test_a_fitted_classifier_takes_the_rule_and_keeps_it(tmp_path):
     assert (decision.label, decision.time) == (decisions.labels[0], decisions.times[0])
 
 
-def test_costs_of_a_path_and_their_unit(world):
+def test_path_equals_single_fits_and_only_the_ratio_of_cost_and_loss_matters(world):
     scores, y = world(300, steps=8)
     path = FiniteHorizon.path(scores, y, costs=[0.005, 0.05])
     for rule in path:
@@ -203,13 +203,13 @@ def test_only_differences_of_scores_matter(world):
     assert np.array_equal(rule.decide(scores).times, rule.decide(scores + common).times)
 
 
-def test_a_loss_added_to_a_whole_row_changes_nothing(world):
+def test_constant_added_to_a_row_of_the_loss_has_no_effect(world):
     scores, y = world(300, steps=8)
     plain = FiniteHorizon.fit(scores, y, cost=0.01, loss=[[0.0, 1.0], [3.0, 0.0]])
     assert FiniteHorizon.fit(scores, y, cost=0.01, loss=[[2.0, 3.0], [3.5, 0.5]]) == plain
 
 
-def test_an_expensive_error_and_a_rare_class_move_the_boundary(world):
+def test_loss_and_prior_change_the_boundary(world):
     scores, y = world(2000, steps=12)
     plain, expensive, rare = (
         FiniteHorizon.fit(scores, y, cost=0.01, **more)
@@ -218,19 +218,19 @@ def test_an_expensive_error_and_a_rare_class_move_the_boundary(world):
     plain_lower, expensive_lower, rare_lower = (
         stopping_thresholds(r, 12)[0][3] for r in (plain, expensive, rare)
     )
-    assert expensive_lower < plain_lower - 1  # deciding 0 needs more evidence
+    assert expensive_lower < plain_lower - 1  # deciding for class 0 needs more evidence
     assert rare_lower < plain_lower - 1
-    # At the end the losses are even at log-odds -log 8, the posteriors at -log 9.
+    # At the deadline, the expected losses are equal at log-odds -log 8, the posteriors at -log 9.
     assert stopping_thresholds(expensive, 12)[1][-1] == pytest.approx(-np.log(8), abs=0.25)
     assert stopping_thresholds(rare, 12)[1][-1] == pytest.approx(-np.log(9), abs=0.25)
     undecided = np.array([[[0.0, -1.0]]])
     assert SPRT(9.0).decide(undecided).labels.tolist() == [0]
-    assert expensive.decide(undecided).labels.tolist() == [1]  # forced, at the least expected loss
+    assert expensive.decide(undecided).labels.tolist() == [1]  # forced, by least expected loss
 
 
-def test_shares_in_the_labels_do_not_matter(world):
+def test_class_proportions_of_the_labels_do_not_matter(world):
     scores, y = world(6000, steps=10)
-    keep = (y == 0) | (np.arange(6000) % 6 == 1)  # three of class 0 to one of class 1
+    keep = (y == 0) | (np.arange(6000) % 6 == 1)  # three series of class 0 per series of class 1
     grid = Grid(0.01, steps=10)
     assert risk_of(FiniteHorizon.fit(scores[keep], y[keep], cost=0.01), grid) < 1.01 * grid.optimum()[0]
 
@@ -255,25 +255,29 @@ def test_unequal_lengths_and_the_deadline(world):
     [
         ({"cost": 0.0}, ValueError, r"`cost` must be in \(0, inf\); got 0"),
         ({"loss": 0.0}, ValueError, r"`loss` must be in \(0, inf\); got 0"),
-        ({"loss": np.ones((3, 3))}, ValueError, r"have shape \(2, 2\), true by decided.*got shape \(3, 3\)"),
+        (
+            {"loss": np.ones((3, 3))},
+            ValueError,
+            r"have shape \(2, 2\), true classes by decided.*got shape \(3, 3\)",
+        ),
         ({"loss": [[1.0, 1.0], [2.0, 2.0]]}, ValueError, "`loss` must be finite, >= 0 and differ"),
         ({"loss": [[0.0, -1.0], [2.0, 0.0]]}, ValueError, "`loss` must be finite, >= 0"),
         ({"prior": [0.2, 0.3, 0.5]}, ValueError, r"`prior` must have shape \(2,\), one per class; got"),
-        ({"horizon": 9}, ValueError, "at least 30 series reach, here 8 at most; got 9"),
-        ({"y": np.zeros(60, dtype=int)}, ValueError, r"classes \[1\] have none. Hold out more"),
+        ({"horizon": 9}, ValueError, "at least 30 series reach, here at most 8; got 9"),
+        ({"y": np.zeros(60, dtype=int)}, ValueError, r"classes \[1\] have no series. Hold out more"),
         ({"scores": np.zeros((20, 8, 2)), "y": None}, ValueError, "at least 30 series.*got 20"),
     ],
 )
-def test_wrong_arguments(world, arguments, error, message):
+def test_invalid_arguments_raise(world, arguments, error, message):
     scores, y = world(60, steps=8)
     with pytest.raises(error, match=message):
         FiniteHorizon.fit(**{"scores": scores, "y": y, "cost": 0.01} | arguments)
 
 
-def test_tables_and_scores_that_do_not_fit(world):
+def test_scores_or_arrays_of_another_shape_raise(world):
     scores, y = world(60, steps=8)
     rule = FiniteHorizon.fit(scores, y, cost=0.01)
-    with pytest.raises(ValueError, match="was fitted on scores of 2 classes; got 3"):
+    with pytest.raises(ValueError, match="was fitted on scores of 2 classes; got scores of 3"):
         rule.decide(np.zeros((2, 5, 3)))
     tampered = rule.to_dict() | {"slopes": [[1.0]]}
     with pytest.raises(

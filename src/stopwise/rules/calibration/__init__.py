@@ -1,1 +1,1 @@
-"""Thresholds from held-out series, with a guarantee: learn, then test."""
+"""Calibration of thresholds on held-out series, with a statistical guarantee (learn then test)."""

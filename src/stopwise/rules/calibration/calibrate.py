@@ -1,9 +1,10 @@
-"""Thresholds from held-out series, with a guarantee that holds however wrong the scores are.
+"""Calibration of thresholds on held-out series, with a guarantee that holds for any scores.
 
-Scores of a model are not true log-likelihood ratios, so thresholds computed from error rates guarantee
-nothing about them. Series that the model has not seen show how often each threshold errs; testing the
-thresholds in a fixed order, from strict to lenient, gives the most lenient one that passes ("learn then
-test", Angelopoulos and others, 2021).
+The scores of a model are only estimates of log-likelihood ratios, so thresholds derived from error rates
+(`SPRT(error_rate=...)`) give no guarantee. Calibration measures the error rate of each threshold on series
+that the model was not trained on. It tests the thresholds in a fixed order, from strict to lenient, and
+returns the most lenient one before the first that fails its test ("learn then test", Angelopoulos et al.,
+2021).
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ def calibrate(
     classes: Sequence[Any] | None = None,
     random_state: int = 0,
 ) -> Calibrated:
-    """Return the sequential test that stops earliest while it provably keeps a target.
+    """Calibrate the threshold of a sequential test on held-out series, with a guaranteed error rate.
 
-    The guarantee holds with probability `confidence` over draws of the calibration series, for any scores
-    and any number of series, if these are independent draws from the same source as new series and had no
-    part in making the scores (training, choice of the epoch or of settings). Exactly one of `error_rate` and
-    `accuracy_gap` is the target.
+    The returned rule has the lowest threshold that passes the tests, so it stops as early as the guarantee
+    allows. The guarantee holds with probability `confidence` over draws of the calibration series, for any
+    scores and any number of series. It requires that the calibration series are independent draws from the
+    same source as new series, and that they were not used to train the model, to choose the epoch or to tune
+    settings. Exactly one of `error_rate` and `accuracy_gap` must be given.
 
     Parameters
     ----------
@@ -52,40 +54,42 @@ def calibrate(
     lengths
         (n,) lengths of the series; None means all have T steps.
     error_rate
-        The share of new series that may be decided wrongly, forced decisions included; or a dict
-        {class index: share}, for each of these classes among its own series.
+        The maximum fraction of new series that are decided wrongly, including forced decisions. A dict
+        {class index: rate} limits the error rate of each of these classes separately.
     accuracy_gap
-        As `error_rate`, for the share of new series that are decided wrongly but would have been decided
-        correctly at their end.
+        The maximum fraction of new series that are decided wrongly but would have been decided correctly at
+        their end. One number or a dict, as for `error_rate`.
     confidence
         The probability that the guarantee holds.
     per_class
-        True: the rate holds for every class among its own series.
+        If True, the rate holds for each class separately, that is, among the series of the class.
     conditional
-        True, with one number as `accuracy_gap`: it holds among the series decided by step t, for every t.
-        The thresholds then depend on the step, and half of the series are used to choose them.
+        If True, the accuracy gap holds among the series decided by step t, for every t. Requires one number
+        as `accuracy_gap`. The thresholds then depend on the step, and half of the series are used to choose
+        them.
     prior
-        (K,) shares of the classes that the rule is used with: decisions forced by the end of a series take
-        the class of the highest `S + log prior`. None: equal shares. The returned rule is bound to it; see
-        `Rule.with_prior`.
+        (K,) class probabilities of the data that the rule is applied to; None means equal probabilities.
+        Decisions forced by the end of a series are made for the class with the highest `S + log prior`. The
+        returned rule is bound to this prior; see `Rule.with_prior`.
     classes
-        (K,) labels of the classes, for the text of the guarantee.
+        (K,) labels of the classes, used in the text of the guarantee.
     random_state
-        Seed of the split into halves, with `conditional`.
+        Seed of the split into halves; used only if `conditional` is True.
 
     Returns
     -------
     rule
-        A `Calibrated` rule; `print(rule.guarantee)`.
+        A `Calibrated` rule. `print(rule.guarantee)` shows the guarantee as a sentence.
 
     Raises
     ------
     NoThresholdError
-        If nothing can be guaranteed; it says how many series would be enough.
+        If no threshold passes the tests. The message says how many series would be enough, if any number is.
 
     Examples
     --------
-    Scores that claim 2.5 times the evidence there is: the textbook threshold errs too often.
+    The scores are 2.5 times too large. The threshold for exact scores exceeds the error rate of 5 %; the
+    calibrated one does not.
 
     >>> import stopwise as sw
     >>> _, y, truth = sw.datasets.gaussian(4000, offset=1.0, channels=2, seed=1)
@@ -111,7 +115,7 @@ def calibrate(
     if conditional:
         if target != "accuracy_gap" or len(rates) > 1:
             raise ValueError(
-                "`conditional`=True needs one number as `accuracy_gap`, for all classes together; leave out "
+                "`conditional`=True needs one number as `accuracy_gap`, for all classes together. Leave out "
                 "`error_rate` and `per_class`."
             )
         threshold = _conditional_thresholds(trials, float(rates[0]), delta, random_state)
@@ -125,20 +129,20 @@ def calibrate(
 def _common_threshold(
     target: str, trials: Trials, losses: Outcomes, rates: np.ndarray, delta: float, names: list[str]
 ) -> float:
-    """Return the lowest threshold that passes the tests of all rates."""
+    """Return the lowest threshold up to which all candidates pass the tests of all rates."""
     overall = len(rates) == 1
     groups = np.zeros_like(trials.y) if overall else trials.y
     sizes = np.bincount(groups, minlength=len(rates))
     counts = totals_by_candidate(trials, losses, groups, len(rates))  # (G, J)
-    asked = np.flatnonzero(~np.isnan(rates))  # the other classes are not controlled
+    asked = np.flatnonzero(~np.isnan(rates))  # the other classes have no limit
     empty = asked[sizes[asked] == 0]
     if len(empty):
         raise ValueError(
             f"`y` has no calibration series of class {names[empty[0]]!r}, so its rate cannot be tested. "
             f"Add some, or leave the class out: `{target}`={{class: rate}}."
         )
-    # One threshold for all classes: the error of a class also depends on the thresholds of the others, and
-    # not monotonically, so thresholds found class by class would guarantee nothing together.
+    # One threshold for all classes: the error rate of a class also depends on the thresholds of the other
+    # classes, and not monotonically. Thresholds calibrated per class would give no joint guarantee.
     accepted = last_accepted(counts[asked], sizes[asked], rates[asked], delta)
     if accepted is None:
         k = asked[np.argmax(p_values(counts[asked, 0], sizes[asked], rates[asked]))]
@@ -150,7 +154,7 @@ def _common_threshold(
 
 
 def _conditional_thresholds(trials: Trials, rate: float, delta: float, random_state: int) -> np.ndarray:
-    """Return thresholds (T,); raise if even a test without any loss could not be passed."""
+    """Return thresholds (T,); raise if there are too few series to pass a test, even without any loss."""
     tested = len(trials.y) - len(trials.y) // 2
     if p_values(np.array(0), np.array(tested), np.array(rate)) > delta:
         raise too_few("accuracy_gap", tested, rate, delta, of=" that test the thresholds")
@@ -187,14 +191,14 @@ def _one_target(**targets: Any) -> tuple[str, Any]:
     given = [(name, value) for name, value in targets.items() if value is not None]
     if len(given) != 1:
         raise ValueError(
-            "calibration needs exactly one target, `error_rate` or `accuracy_gap`; got "
+            "calibrate() needs exactly one target, `error_rate` or `accuracy_gap`; got "
             f"{'both' if given else 'none'}."
         )
     return given[0]
 
 
 def _rates(target: str, level: Any, per_class: bool, classes: int) -> np.ndarray:
-    """Return the rates allowed: (1,) overall, or (K,) with NaN for classes that are not controlled."""
+    """Return the maximum rates: (1,) overall, or (K,) with NaN for classes without a limit."""
     if not isinstance(level, Mapping):
         rate = check_real(target, level, 0, 1, open_low=True, open_high=True)
         return np.full(classes if per_class else 1, rate)

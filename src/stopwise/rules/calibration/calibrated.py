@@ -1,4 +1,4 @@
-"""A sequential test with calibrated thresholds and the guarantee that comes with them."""
+"""A sequential test with calibrated thresholds and a guarantee."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from stopwise.rules.sprt import SPRT
 
 
 class Calibrated(SPRT):
-    """`SPRT` with thresholds calibrated on held-out series; it carries a guarantee.
+    """An `SPRT` with thresholds calibrated on held-out series, and a guarantee.
 
-    Made by `stopwise.rules.calibrate` and `EarlyClassifier.calibrate`. The guarantee applies to the scores
-    it was calibrated on, that is to one trained model, and to the prior that was used in calibration.
+    Created by `stopwise.rules.calibrate` and `EarlyClassifier.calibrate`. The guarantee is valid only for the
+    trained model whose scores were used in the calibration, and for the prior that was used.
 
     Parameters
     ----------
     threshold
-        As in `SPRT`.
+        The thresholds, as in `SPRT`.
     guarantee
-        What is guaranteed: a `Guarantee`.
+        A `Guarantee`, or the dict that `Guarantee.to_dict` returned.
     per_step
-        True if `threshold` has a leading axis of steps. After the last of them the rule waits for the end
-        of the series, because no calibration series reached those steps.
+        Whether `threshold` has a leading axis of steps. After the last of these steps the rule waits for the
+        end of the series, because no calibration series reached the later steps.
 
     Examples
     --------
@@ -47,7 +47,15 @@ class Calibrated(SPRT):
         self.guarantee = Guarantee.of(guarantee)
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return `SPRT.margins`, and minus infinity after the steps that were calibrated, (..., K)."""
+        """Return `SPRT.margins`, and minus infinity after the last calibrated step, (..., K).
+
+        Parameters
+        ----------
+        scores
+            (..., K) scores.
+        times
+            Steps, counted from 1; broadcastable to the leading dimensions of `scores`.
+        """
         if not self.per_step:
             return super().margins(scores, times)
         times, steps = np.asarray(times), len(np.asarray(self.threshold))
@@ -55,25 +63,25 @@ class Calibrated(SPRT):
         return np.where((times <= steps)[..., None], margins, -np.inf)
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments in place; other thresholds need a `guarantee` of their own.
+        """Set constructor parameters in place; new thresholds require a new `guarantee`.
 
         Parameters
         ----------
         **params
-            New values by name, checked as by the constructor. If one of them is not valid, nothing changes.
+            New values by name, validated by the constructor. If a value is invalid, the rule is unchanged.
         """
         if params.keys() & {"threshold", "per_step"} and "guarantee" not in params:
             raise ValueError(
                 "the guarantee of a Calibrated rule holds for its own thresholds only. Give the `guarantee` "
-                "of the new ones too, or change rule.without_guarantee()."
+                "of the new thresholds too, or change the rule that rule.without_guarantee() returns."
             )
         return Rule.set_params(self, **params)
 
     def without_guarantee(self) -> SPRT:
-        """Return the plain test, to be used with another model: the guarantee does not apply there."""
+        """Return an `SPRT` with the same thresholds, for example to use it with another model."""
         plain = SPRT(self.threshold, per_step=self.per_step)
         return plain if self._bound_prior is None else plain.with_prior(self._bound_prior)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rule and its guarantee as plain JSON values."""
+        """Return the rule and its guarantee as a dict of plain JSON values."""
         return super().to_dict() | {"guarantee": self.guarantee.to_dict()}

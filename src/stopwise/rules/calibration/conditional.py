@@ -1,9 +1,9 @@
-"""Thresholds per step whose accuracy gap is small among the series decided by step t, for every t.
+"""Thresholds per step that limit the accuracy gap among the series decided by step t, for every t.
 
-An overall guarantee allows early decisions to be bad if late ones make up for it. Here the mean loss of the
-series decided by step t must be at most the rate for every t. After Ringel and others, "Early time
-classification with accuracy gap control" (2024): one half of the series suggests thresholds, the other
-half tests them.
+An overall guarantee allows many wrong early decisions if late decisions compensate for them. Here the mean
+loss of the series decided by step t must be at most the given rate, for every t. The method follows Ringel et
+al., "Early time classification with accuracy gap control" (2024): one half of the series is used to choose
+thresholds, the other half to test them.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ import numpy as np
 from stopwise.rules.calibration.learn_then_test import p_values
 from stopwise.rules.calibration.trials import Trials, stops
 
-# Significance levels of the suggesting half, as shares of `delta`. Thresholds suggested at a stricter level
-# stop later but pass the test of the other half more often; the best level is found by rehearsal.
+# Significance levels used to choose thresholds, as fractions of `delta`. Thresholds chosen at a stricter
+# level stop later but pass the test on the other half more often. `_suggest` chooses the best level.
 STRICTNESS = 4.0 ** -np.arange(5)
-CONSTANTS = 64  # how many constant thresholds are tried
+CONSTANTS = 64  # number of constant thresholds that are tried
 
 
 def conditional_thresholds(trials: Trials, rate: float, delta: float, random_state: int) -> np.ndarray:
     """Return thresholds (T,) whose accuracy gap among series decided by step t is at most `rate`.
 
-    With probability 1 − `delta` over draws of the series this holds for every t at once. A forced decision
-    has no gap. So an infinite threshold is always valid, and it is kept where nothing else passes the test.
+    With probability at least 1 − `delta` over draws of the series, this holds for all t simultaneously. A
+    forced decision has no accuracy gap, so an infinite threshold is always valid. It is used at the steps
+    where no finite threshold passes the test.
 
     Parameters
     ----------
     trials
         The calibration series.
     rate, delta
-        The gap allowed, and the probability of failure.
+        The maximum gap, and the maximum probability that the guarantee fails.
     random_state
         Seed of the split into halves, which must not depend on the content of the series.
     """
@@ -43,8 +44,9 @@ def conditional_thresholds(trials: Trials, rate: float, delta: float, random_sta
 def _suggest(trials: Trials, rate: float, delta: float) -> np.ndarray:
     """Return thresholds (T,) that are likely to pass the test and stop early.
 
-    These series take no part in the test, so they may be used freely. Several methods are rehearsed, one
-    half of these series suggesting to the other; the one that stops earliest on average is used.
+    These series are not used in the final test, so thresholds may be chosen from them in any way. Each method
+    is tried on a split of these series into two halves: thresholds are chosen on the first half and tested on
+    the second. The method with the earliest mean stopping time is used.
     """
     half = len(trials.y) // 2
     if not half:
@@ -60,7 +62,7 @@ def _suggest(trials: Trials, rate: float, delta: float) -> np.ndarray:
 
 
 def _constant(trials: Trials, rate: float, level: float) -> np.ndarray:
-    """Return the lowest threshold common to all steps that passes, (T,); infinity while few are decided."""
+    """Return the lowest constant threshold that passes, (T,); infinity at steps with few decided series."""
     steps = trials.leads.shape[1]
     gaps = trials.gaps()
     seen = trials.leads[np.isfinite(trials.leads)]
@@ -70,7 +72,7 @@ def _constant(trials: Trials, rate: float, level: float) -> np.ndarray:
         stop, forced = stops(trials, np.full(steps, value))
         decided[i] = np.cumsum(np.bincount(stop, minlength=steps))
         losses[i] = np.cumsum(np.bincount(stop, gaps.at(stop, forced), minlength=steps))
-    enough = p_values(np.zeros_like(losses), decided, np.array(rate)) <= level  # few cannot pass at all
+    enough = p_values(np.zeros_like(losses), decided, np.array(rate)) <= level  # too few series cannot pass
     fails = ((p_values(losses, decided, np.array(rate)) > level) & enough).any(1)  # (V,)
     passing = (int(np.argmax(fails)) if fails.any() else len(values)) - 1
     if passing < 0:
@@ -79,7 +81,7 @@ def _constant(trials: Trials, rate: float, level: float) -> np.ndarray:
 
 
 def _greedy(trials: Trials, rate: float, level: float) -> np.ndarray:
-    """Return for each step the lowest threshold that passes, given those before it, (T,)."""
+    """Return, for each step, the lowest threshold that passes given the earlier thresholds, (T,)."""
     n, steps = trials.leads.shape
     gap = trials.gaps().accepted
     thresholds, harmless = np.full(steps, np.inf), _harmless(trials)
@@ -89,17 +91,17 @@ def _greedy(trials: Trials, rate: float, level: float) -> np.ndarray:
         ending = undecided & (trials.lengths == t + 1)
         decided, undecided = decided + int(ending.sum()), undecided & ~ending
         rows = np.flatnonzero(undecided)
-        if not len(rows):  # later thresholds are used if earlier ones fail the test
+        if not len(rows):  # these are used if the earlier thresholds fail the test
             thresholds[t:] = harmless[t:]
             break
         rows = rows[np.argsort(-trials.leads[rows, t], kind="stable")]
         leads = trials.leads[rows, t]
-        limits = np.append(leads[:-1], min(leads[-1], harmless[t]))  # the last accepts all of them
-        # Series that end here are decided in any case; accepting their best class may cost a gap.
+        limits = np.append(leads[:-1], min(leads[-1], harmless[t]))  # the last limit accepts all series
+        # Series that end here are decided at this step anyway; accepting their best class may be a loss.
         lost_at_end = np.sort(trials.leads[ending & gap[:, t], t])
         lost = losses + np.cumsum(gap[rows, t]) + len(lost_at_end) - np.searchsorted(lost_at_end, limits)
         counts = decided + np.arange(1, len(rows) + 1)
-        # Equal leads stop together: only the last of them may be the last to stop.
+        # Series with equal leads stop together, so a limit can only lie after the last of them.
         possible = np.append(leads[1:] < leads[:-1], True)
         passes = np.flatnonzero(possible & (p_values(lost, counts, np.array(rate)) <= level))
         if len(passes):
@@ -111,9 +113,9 @@ def _greedy(trials: Trials, rate: float, level: float) -> np.ndarray:
 
 
 def _harmless(trials: Trials) -> np.ndarray:
-    """Return for each step the lowest threshold at which no series that ends there has a gap, (T,).
+    """Return, for each step, the lowest threshold without an accuracy gap in series that end there, (T,).
 
-    It is 0 unless a prior makes forced decisions differ from the best class.
+    It is 0 unless a prior makes forced decisions differ from the class with the highest score.
     """
     thresholds = np.zeros(trials.leads.shape[1])
     last = trials.lengths - 1
@@ -124,20 +126,20 @@ def _harmless(trials: Trials) -> np.ndarray:
 
 
 def _test(trials: Trials, suggested: np.ndarray, rate: float, delta: float) -> np.ndarray:
-    """Return the suggested thresholds from the earliest step on that passes the test, (T,).
+    """Return the suggested thresholds from the earliest accepted step on, and infinity before it, (T,).
 
-    Candidate t stops from step t on, by the suggested thresholds, and never before. Candidates are tested
-    from the last step to the first, a fixed sequence. Candidate t is bad if the gap among series decided
-    by some step s is above the rate. Before t all decisions are forced and have no gap; for each s >= t,
-    given which series are decided by then, their losses are independent draws, so the binomial p-value is
-    valid; and all of them must pass (an intersection-union test).
+    Candidate t uses the suggested thresholds from step t on and never stops before. Candidates are tested in
+    a fixed sequence, from the last step to the first. Candidate t is invalid if the gap among the series
+    decided by some step s exceeds the rate. Before step t all decisions are forced and have no gap. For each
+    s >= t, given which series are decided by step s, their losses are independent draws, so the binomial
+    p-value is valid. The candidate passes if the tests of all s pass (an intersection-union test).
     """
     n, steps = trials.leads.shape
     gap = trials.gaps().accepted
     accepted = np.full(steps, np.inf)
-    stop, lost = trials.lengths - 1, np.zeros(n, dtype=bool)  # when each series is decided, and its loss
+    stop, lost = trials.lengths - 1, np.zeros(n, dtype=bool)  # step and loss of each decision
     for t in reversed(range(steps)):
-        if suggested[t] == np.inf:  # the same candidate as before
+        if suggested[t] == np.inf:  # the same candidate as t + 1
             continue
         now = trials.leads[:, t] >= suggested[t]
         stop, lost = np.where(now, t, stop), np.where(now, gap[:, t], lost)

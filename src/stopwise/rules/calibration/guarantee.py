@@ -1,4 +1,4 @@
-"""What a calibrated rule guarantees, as a record that can be printed as a sentence."""
+"""The guarantee of a calibrated rule."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ ASSUMPTION = "Holds if new series come from the same source as the calibration s
 
 @dataclass(frozen=True, repr=False)
 class Guarantee:
-    """What is guaranteed, at what level and with what confidence; `print` gives it as a sentence.
+    """A guaranteed error rate and its confidence; `print` shows it as a sentence.
 
     Parameters
     ----------
     target
-        "error_rate": the share of series decided wrongly. "accuracy_gap": the share decided wrongly that
-        would have been decided correctly at their end.
+        "error_rate": the fraction of series that are decided wrongly. "accuracy_gap": the fraction of series
+        that are decided wrongly but would have been decided correctly at their end.
     level
-        The highest rate allowed: one number, or one per class, None for a class that is not controlled.
+        The maximum rate. One number, or one per class, with None for a class without a limit.
     confidence
         The probability, over draws of the calibration series, that the guarantee holds.
     series
-        The number of calibration series.
+        Number of calibration series.
     observed
-        The rate observed on them, in the form of `level`.
+        The rate observed on the calibration series: one number, or one per class, with None for a class
+        without series.
     mean_time, mean_length
-        The mean stopping time and the mean length of the calibration series.
+        Mean stopping time and mean length of the calibration series.
     conditional
-        True if the guarantee holds among the series decided by step t, for every t.
+        Whether the guarantee holds among the series decided by step t, for every t.
     classes
-        Names of the classes, where `level` is one per class.
+        Names of the classes; required if `level` has one value per class.
 
     Examples
     --------
@@ -59,27 +60,33 @@ class Guarantee:
         check_integer("series", self.series, 1)
         for name in ("mean_time", "mean_length"):
             check_real(name, getattr(self, name), 1, open_high=True)
-        for name in ("level", "observed", "classes"):  # JSON knows lists only
+        for name in ("level", "observed", "classes"):  # lists, if read from JSON
             value = getattr(self, name)
             object.__setattr__(self, name, tuple(value) if isinstance(value, list) else value)
         if isinstance(self.level, tuple) and len(self.level) != len(self.classes or ()):
             raise ValueError(
-                f"`classes` must name each of the {len(self.level)} levels; got {self.classes!r}."
+                f"`classes` must hold a name for each of the {len(self.level)} levels; got {self.classes!r}."
             )
 
     @classmethod
     def of(cls, value: Any) -> Self:
-        """Return a guarantee unchanged, or the one that `to_dict` described."""
+        """Return a guarantee unchanged, or create it from the dict that `to_dict` returned.
+
+        Parameters
+        ----------
+        value
+            A `Guarantee` or a dict.
+        """
         if isinstance(value, cls):
             return value
         known = {field.name for field in fields(cls)}
         needed = {field.name for field in fields(cls) if field.default is MISSING}
         if not isinstance(value, Mapping) or not needed <= value.keys() <= known:
-            raise TypeError(f"`guarantee` must be a Guarantee, as calibrate makes; got {value!r:.80}.")
+            raise TypeError(f"`guarantee` must be a Guarantee, as created by calibrate(); got {value!r:.80}.")
         return cls(**value)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+        """Return the guarantee as a dict of plain JSON values."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
 
     def __str__(self) -> str:
@@ -114,7 +121,7 @@ class Guarantee:
 
 
 def percent(share: Any) -> str:
-    """Return a share as a percentage.
+    """Return a fraction as a percentage.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The rate that a guarantee bounds, observed on new series."""
+"""The guaranteed rate, measured on new series."""
 
 from __future__ import annotations
 
@@ -13,20 +13,27 @@ from stopwise.validation import check_class_indices, check_integer, check_scores
 def observed_rate(
     rule: Calibrated, scores: Any, y: Any, lengths: Any = None, *, min_series: int = 1
 ) -> float | np.ndarray:
-    """Return the rate, on new series, that a rule's guarantee bounds.
+    """Measure the rate that the guarantee of a rule limits, on new series.
 
-    One number, or one per class, NaN for a class without series. For a guarantee conditional on the stopping
-    time it is the highest rate over the steps by which at least `min_series` series were decided. A prior
-    that is bound to the rule decides forced decisions here as everywhere.
+    Compare the result with `rule.guarantee.level`. If a prior is bound to the rule, it is used for forced
+    decisions, as in `Rule.decide`.
 
     Parameters
     ----------
     rule
         A calibrated rule.
     scores, y, lengths
-        As for `calibrate`.
+        Scores (n, T, K), true class indices (n,) and lengths (n,) of the series, as in `calibrate`.
     min_series
-        See above: the rate among a handful of series says little.
+        Used only if the guarantee is conditional: steps by which fewer series are decided are ignored,
+        because a rate among few series is not informative.
+
+    Returns
+    -------
+    rate
+        One number; or (K,) if the guarantee is per class, with NaN for a class without series. If the
+        guarantee is conditional, the highest rate over the steps by which at least `min_series` series are
+        decided.
 
     Examples
     --------
@@ -37,12 +44,12 @@ def observed_rate(
     True
     """
     if not isinstance(rule, Calibrated):
-        raise TypeError(f"`rule` must be a Calibrated rule, as calibrate() returns; got {rule!r}.")
+        raise TypeError(f"`rule` must be a Calibrated rule, as returned by calibrate(); got {rule!r}.")
     least = check_integer("min_series", min_series, 1)
     scores, lengths = check_scores(scores, lengths)
     y = check_class_indices(y, *scores.shape[::2])
     if not len(y):
-        raise ValueError("`scores` holds no series; a rate needs at least one.")
+        raise ValueError("`scores` holds no series; pass at least one.")
     guarantee, decisions = rule.guarantee, rule.decide(scores, lengths)
     lost = decisions.labels != y
     if guarantee.target == "accuracy_gap":

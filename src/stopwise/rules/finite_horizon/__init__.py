@@ -1,1 +1,1 @@
-"""The cheapest rule for a deadline: backward induction on calibrated posteriors."""
+"""Stopping rules of least expected cost with a deadline: backward induction on calibrated posteriors."""

@@ -1,4 +1,4 @@
-"""Backward induction on held-out series: what waiting costs at each step, from the deadline back."""
+"""Backward induction on held-out series: the expected cost of waiting at each step, from the last one on."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from stopwise.rules.finite_horizon.concave import ConcaveFit, features_for, knot
 from stopwise.rules.finite_horizon.held_out import HeldOutScores
 from stopwise.rules.finite_horizon.posteriors import BEND_QUANTILES, apply_curve, fit_step
 
-# The variance of the next step's risk is roughly proportional to the risk of stopping now. This share of the
-# largest loss is added to it, so that the weights of series whose class is almost certain stay finite.
+# The variance of the risk at the next step is roughly proportional to the risk of stopping now. This fraction
+# of the largest loss is added, so that the weights of series whose class is almost certain stay finite.
 MIN_RELATIVE_VARIANCE = 0.01
 
-# How many quantiles of the risk are tried as constant risk limits.
+# Number of quantiles of the risk that are tried as constant risk limits.
 RISK_LIMIT_QUANTILES = 100
 
-# By how many standard errors an alternative must be cheaper to be preferred. All are judged on the series
-# they were learned from, and the best of many constant limits always looks better than it is.
+# Number of standard errors by which an alternative must be cheaper to be preferred. All alternatives are
+# evaluated on the series they were learned from, so the cost of the best of many limits is underestimated.
 MIN_SAVING_LEARNED, MIN_SAVING_CONSTANT = 2.0, 3.0
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How the scores of each step become posteriors: bends (T, M), slopes (T, M + 1) and shift (T, K)."""
+    """Maps the scores of each step to posteriors: bends (T, M), slopes (T, M + 1) and shift (T, K)."""
 
     bends: np.ndarray
     slopes: np.ndarray
@@ -38,16 +38,16 @@ class Calibration:
 
 
 class Candidate(NamedTuple):
-    """One way to set the boundary, for each of C costs."""
+    """One candidate boundary for each of C costs."""
 
     min_saving: float  # standard errors by which it must be cheaper than the current choice
     calibration: Calibration
     value: np.ndarray  # (C, T - 1, F) weights of the concave functions
-    costs: np.ndarray  # (C, n) what each series costs
+    costs: np.ndarray  # (C, n) cost of each series
 
 
 def identity_calibration(held_out: HeldOutScores) -> Calibration:
-    """Return the calibration that takes the scores to be exact."""
+    """Return the calibration that leaves the scores unchanged."""
     steps = held_out.scores.shape[1]
     shift = np.tile(held_out.log_prior, (steps, 1))
     bends = len(BEND_QUANTILES)
@@ -65,20 +65,21 @@ def fit_calibration(held_out: HeldOutScores, y: np.ndarray) -> Calibration:
 
 
 def cheapest(held_out: HeldOutScores, costs: np.ndarray) -> list[tuple[Calibration, np.ndarray]]:
-    """Return for each cost the calibration and the value (T - 1, F) that cost these series least.
+    """Return, for each cost, the calibration and the value (T - 1, F) of least cost on these series.
 
-    Without labels the scores are taken to be exact. With labels they are calibrated if that clearly improves
-    the likelihood of other series. Then several alternatives are compared by what they cost according to the
-    labels. They assume less and less about the scores; the last is a constant limit on the risk.
+    Without labels, the scores are assumed to be exact. With labels, the scores are calibrated if this clearly
+    improves the likelihood on a held-out half of the series. Then alternatives are compared by their cost
+    according to the labels. Each one makes weaker assumptions about the scores than the one before; the last
+    ones use a constant limit on the risk.
     """
     first = exact = identity_calibration(held_out)
     learned = None if held_out.y is None else fit_calibration(held_out, held_out.y)
     if learned is not None and _needs_calibration(held_out):
         first = learned
-    candidates = [Candidate(0.0, first, *induce(held_out, first, costs, martingale=True, realised=False))]
+    candidates = [Candidate(0.0, first, *induce(held_out, first, costs, martingale=True, realized=False))]
     if learned is not None:
-        for martingale, realised in ((True, False), (False, False), (False, True)):
-            found = induce(held_out, learned, costs, martingale=martingale, realised=realised)
+        for martingale, realized in ((True, False), (False, False), (False, True)):
+            found = induce(held_out, learned, costs, martingale=martingale, realized=realized)
             candidates.append(Candidate(MIN_SAVING_LEARNED, learned, *found))
         for calibration in (exact, learned):
             found = constant_risk_limit(held_out, calibration, costs)
@@ -95,13 +96,15 @@ def cheapest(held_out: HeldOutScores, costs: np.ndarray) -> list[tuple[Calibrati
 
 
 def _needs_calibration(held_out: HeldOutScores) -> bool:
-    """Whether posteriors calibrated on one half of the series clearly fit the other half better.
+    """Return whether calibration on one half of the series clearly improves the fit on the other half.
 
-    The likelihood shows this with far fewer series than the cost of decisions: it uses every step of every
-    series, not only the few at which two rules differ.
+    The comparison uses the likelihood. It needs far fewer series than a comparison of decision costs, because
+    it uses every step of every series, not only the few steps at which two rules differ.
     """
     gains, weights = [], []
-    permutation = np.random.default_rng(0).permutation(len(held_out.scores))  # labels may alternate
+    permutation = np.random.default_rng(0).permutation(
+        len(held_out.scores)
+    )  # shuffled, because labels may alternate
     halves = [held_out.part(permutation[start::2]) for start in (0, 1)]
     for part, other in (halves, halves[::-1]):
         assert part.y is not None
@@ -112,7 +115,7 @@ def _needs_calibration(held_out: HeldOutScores) -> bool:
 
 
 def _log_losses(held_out: HeldOutScores, calibration: Calibration) -> np.ndarray:
-    """Return the mean over each series' steps of -log posterior of its class, (n,)."""
+    """Return the mean of -log posterior of the true class over the steps of each series, (n,)."""
     assert held_out.y is not None
     total = np.zeros(len(held_out.y))
     for t in range(held_out.scores.shape[1]):
@@ -123,7 +126,7 @@ def _log_losses(held_out: HeldOutScores, calibration: Calibration) -> np.ndarray
 
 
 def _standard_errors(gains: np.ndarray) -> float:
-    """Return the mean of gains (n,) in units of its standard error."""
+    """Return the mean of the gains (n,) divided by its standard error."""
     error = gains.std() / np.sqrt(len(gains))
     return float(gains.mean() / error) if error > 0 else 0.0
 
@@ -131,7 +134,7 @@ def _standard_errors(gains: np.ndarray) -> float:
 def constant_risk_limit(
     held_out: HeldOutScores, calibration: Calibration, costs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return, as `induce` does, the best rule of the form "stop when the expected loss is at most r"."""
+    """Return the best rule of the form "stop when the expected loss is at most r", as `induce` does."""
     n, steps, classes = held_out.scores.shape
     risk, loss = np.full((n, steps), np.inf), np.zeros((n, steps))
     for t in range(steps):
@@ -141,7 +144,7 @@ def constant_risk_limit(
         risk[here, t] = risks[np.arange(len(here)), best]
         loss[here, t] = risk[here, t] if held_out.y is None else held_out.loss[held_out.y[here], best]
     rows = np.arange(n)
-    # Limits that the lowest risk, or the first risk, of some series just reaches.
+    # Candidate limits: quantiles of the lowest and of the first risk of the series.
     shares = np.linspace(0, 1, RISK_LIMIT_QUANTILES)
     lowest = np.quantile(risk.min(1), shares, method="nearest")
     limits = np.unique(np.concatenate([lowest, np.quantile(risk[:, 0], shares)]))
@@ -153,7 +156,7 @@ def constant_risk_limit(
         times[i] = held_out.weights @ (first + 1) / held_out.weights.sum()
     averages = losses + costs[:, None] * times  # (C, limits)
     chosen = averages.argmin(1)
-    # The same cost of waiting for every posterior p: K equal weights of p, which sums to 1, and no tents.
+    # A constant cost of waiting: equal weights of the K components of p, which sum to 1, and no tents.
     flat = np.zeros((len(costs), steps - 1, features_for(classes)))
     flat[..., :classes] = limits[chosen][:, None, None]
     below = risk <= limits[chosen][:, None, None]  # (C, n, T)
@@ -167,34 +170,35 @@ def induce(
     costs: np.ndarray,
     *,
     martingale: bool,
-    realised: bool,
+    realized: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what waiting costs at each step for each cost, and what the resulting rule costs.
+    """Return the cost of waiting at each step for each cost, and the cost of the resulting rule.
 
     Parameters
     ----------
     held_out, calibration
-        The series, and how their scores become posteriors.
+        The series, and the map from scores to posteriors.
     costs
-        (C,) costs of a sample.
+        (C,) costs of one sample.
     martingale
-        Whether to use that posteriors of a sufficient score have no drift: less noise where this is true.
-    realised
-        Whether a series that waits carries its realised cost, not its expected one: less bias where the
-        score is not sufficient, more noise.
+        Whether to assume that the posteriors have no drift, as is the case if the scores are sufficient
+        statistics. This reduces noise.
+    realized
+        Whether the target of a series that waits is its realized cost instead of its expected cost. This has
+        less bias if the scores are not sufficient statistics, but more noise.
 
     Returns
     -------
     value
         (C, T - 1, F) weights of the concave functions.
     series_costs
-        (C, n) what each series costs by its label, or by its posterior if labels are not known.
+        (C, n) cost of each series according to its label, or to its posterior if labels are not known.
     """
     n, steps, classes = held_out.scores.shape
     knots, rows = knots_for(classes), np.arange(n)
-    next_posterior = np.zeros((n, classes))  # at the following step
-    ahead = np.zeros((len(costs), n))  # expected cost from the following step on
-    series_costs = np.zeros((len(costs), n))  # cost from the following step on, by the labels
+    next_posterior = np.zeros((n, classes))  # posteriors at the next step
+    ahead = np.zeros((len(costs), n))  # expected cost from the next step on
+    series_costs = np.zeros((len(costs), n))  # cost from the next step on, according to the labels
     value: list[np.ndarray] = []
     for t in range(steps - 1, -1, -1):
         here = held_out.lengths > t
@@ -215,12 +219,12 @@ def induce(
             known_zero = (moved[..., None] * at[:, None]).reshape(len(at), -1) if martingale else None
             fit = ConcaveFit(regressors, weights, known_zero)
             found = np.stack([fit.solve(a[can_wait]) for a in ahead])  # (C, F)
-            # The sample is added after the fit: where there are no series, waiting still costs that much.
+            # The cost of the sample is added after the fit, so that it is included where there are no series.
             found[:, :classes] += costs[:, None]
             wait[:, can_wait] = found @ regressors.T
             value.append(found)
         stops = risk <= wait  # (C, n)
-        carried = ahead + costs[:, None] if realised else wait
+        carried = ahead + costs[:, None] if realized else wait
         ahead = np.where(here, np.where(stops, risk, carried), 0.0)
         series_costs = np.where(here, np.where(stops, by_label, series_costs + costs[:, None]), 0.0)
         next_posterior = posterior

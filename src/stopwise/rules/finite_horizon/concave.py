@@ -1,9 +1,9 @@
-"""Concave functions of the posterior as sums of tents: what waiting costs, learned by least squares.
+"""Concave functions of the posterior as sums of tent functions, fitted by least squares.
 
-The expected cost of waiting is a concave function of the posterior p. A tent
-`min(p_k (1 - q), q (1 - p_k))` is concave, 0 at both ends and peaks at p_k = q, so a sum of tents with
-weights >= 0, plus a term linear in p, is concave too; with two classes it is every concave function
-with kinks at the knots.
+The expected cost of waiting is a concave function of the posterior p. A tent function
+`min(p_k (1 - q), q (1 - p_k))` is concave, is 0 at both ends and has its peak at p_k = q. So a sum of tents
+with weights >= 0, plus a term linear in p, is concave too. With two classes, these sums are all concave
+functions with kinks at the knots.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 
-# The log-odds of the peaks q cover ± this: further out the risk of an error is negligible.
+# The log-odds of the peaks q are in ± this range; outside it the risk of an error is negligible.
 MAX_LOG_ODDS = 8.0
-# The most weights that a step has; many classes share them, with at least MIN_KNOTS each.
+# Maximum number of weights per step, divided among the classes; each class has at least MIN_KNOTS knots.
 MAX_WEIGHTS_PER_STEP, MAX_KNOTS, MIN_KNOTS = 200, 21, 3
-# In units of each regressor's own size: neighbouring tents are nearly equal.
+# Relative to the size of each regressor. Needed because neighboring tents are nearly equal.
 RIDGE = 1e-5
 
 
 def knots_for(classes: int) -> np.ndarray:
-    """Return the log-odds (J,) at which tents peak, symmetric around 0."""
+    """Return the log-odds (J,) of the peaks of the tents, symmetric around 0."""
     if classes == 2:  # both classes have the same tents
         return np.linspace(-MAX_LOG_ODDS, MAX_LOG_ODDS, 2 * MAX_KNOTS - 1)
     knots = max(MIN_KNOTS, min(MAX_KNOTS, MAX_WEIGHTS_PER_STEP // classes))
@@ -29,12 +29,12 @@ def knots_for(classes: int) -> np.ndarray:
 
 
 def features_for(classes: int) -> int:
-    """Return F, the number of regressors of `tents` on `knots_for(classes)`."""
+    """Return F, the number of regressors of `tents` with the knots `knots_for(classes)`."""
     return classes + len(knots_for(classes)) * (1 if classes == 2 else classes)
 
 
 def tents(posterior: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """Return the regressors (n, F) of posteriors (n, K): p itself, then the tents of each class."""
+    """Return the regressors (n, F) for posteriors (n, K): p itself, then the tents of each class."""
     n, classes = posterior.shape
     peaked = posterior[:, 1:] if classes == 2 else posterior
     q = 1 / (1 + np.exp(-knots))  # (J,)
@@ -43,7 +43,7 @@ def tents(posterior: np.ndarray, knots: np.ndarray) -> np.ndarray:
 
 
 class ConcaveFit:
-    """Weighted least squares with weights >= 0 on tents, for any number of targets.
+    """Weighted least squares on tents with coefficients >= 0, for any number of targets.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class ConcaveFit:
     weights
         (n,) weights of the series.
     known_zero
-        (n, M) variables whose expectation given the posterior is known to be 0: what they explain of the
-        targets is noise, and is removed. None for none.
+        (n, M) variables whose expectation given the posterior is known to be 0, or None. The part of the
+        targets that they explain is noise and is removed (control variates).
     """
 
     def __init__(self, regressors: np.ndarray, weights: np.ndarray, known_zero: np.ndarray | None) -> None:
@@ -62,7 +62,7 @@ class ConcaveFit:
         gram = regressors.T @ weighted
         if known_zero is not None:
             inner = known_zero.T @ (known_zero * weights[:, None])  # (M, M)
-            # Never singular, not even where the posteriors do not move and there is nothing to remove.
+            # Regularized, because the matrix is singular if the posteriors do not change.
             inner += (1e-8 * np.trace(inner) / len(inner) + 1e-300) * np.eye(len(inner))
             self.projection = np.linalg.solve(inner, known_zero.T @ weighted)  # (M, F)
             gram -= weighted.T @ known_zero @ self.projection

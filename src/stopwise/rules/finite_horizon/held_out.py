@@ -1,4 +1,4 @@
-"""Held-out series that a deadline rule is learned from, checked and in one place."""
+"""The held-out series that a `FiniteHorizon` rule is learned from, after validation."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 from stopwise.rules.arrays import check_prior, frozen_floats
 from stopwise.validation import check_class_indices, check_integer, check_real, check_scores
 
-# With fewer series the cost of waiting cannot be estimated.
+# Fewer series are not enough to estimate the cost of waiting.
 MIN_SERIES = 30
 
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """Held-out series as the induction reads them.
+    """Held-out series, the input of the backward induction.
 
     Attributes
     ----------
     scores
-        (n, T, K) scores, anything past a series' end.
+        (n, T, K) scores; values past the end of a series are ignored.
     lengths
         (n,) lengths of the series, at most T.
     y
         (n,) class indices, or None if not known.
     weights
-        (n,) weights of the series, of mean 1.
+        (n,) weights of the series, with mean 1.
     log_prior
         (K,) logarithm of the prior.
     loss
-        (K, K) loss of deciding the class of the column for a series of the row's class, 0 for the best.
+        (K, K) loss, with true classes as rows and decided classes as columns; the minimum of each row is 0.
     """
 
     scores: np.ndarray
@@ -42,7 +42,7 @@ class HeldOutScores:
     loss: np.ndarray
 
     def part(self, rows: np.ndarray) -> HeldOutScores:
-        """Return some of the series."""
+        """Return the given series."""
         y = None if self.y is None else self.y[rows]
         return replace(
             self, scores=self.scores[rows], lengths=self.lengths[rows], y=y, weights=self.weights[rows]
@@ -50,7 +50,7 @@ class HeldOutScores:
 
 
 def held_out_scores(scores: Any, y: Any, lengths: Any, loss: Any, prior: Any, horizon: Any) -> HeldOutScores:
-    """Return checked held-out series; the arguments are those of `FiniteHorizon.fit`."""
+    """Validate the arguments of `FiniteHorizon.fit` and return the held-out series."""
     array = np.asarray(scores)
     if lengths is None and array.ndim == 3 and array.dtype.kind == "f":
         lengths = np.maximum(np.isfinite(array).all(-1).cumprod(1).sum(1), 1)
@@ -59,7 +59,7 @@ def held_out_scores(scores: Any, y: Any, lengths: Any, loss: Any, prior: Any, ho
     if np.isscalar(loss):
         loss = check_real("loss", loss, 0, open_low=True, open_high=True) * (1 - np.eye(classes))
     matrix = check_loss(loss, classes)
-    # A loss common to all decisions on a class does not change any decision.
+    # A loss that is common to all decisions for a true class does not affect the decisions.
     matrix = check_loss(matrix - matrix.min(1, keepdims=True), classes)
     steps = _check_horizon(horizon, lengths)
     shares = np.full(classes, 1 / classes) if prior is None else check_prior(prior, classes)
@@ -69,8 +69,8 @@ def held_out_scores(scores: Any, y: Any, lengths: Any, loss: Any, prior: Any, ho
         counts = np.bincount(labels, minlength=classes)
         if not counts.all():
             raise ValueError(
-                f"`y` must hold series of every class; classes {np.flatnonzero(counts == 0).tolist()} have "
-                "none. Hold out more series, the same share of each class."
+                f"`y` must contain every class; classes {np.flatnonzero(counts == 0).tolist()} have no "
+                "series. Hold out more series, stratified by class."
             )
         weights = (shares * n / counts)[labels]
     return HeldOutScores(
@@ -82,7 +82,7 @@ def _check_horizon(horizon: Any, lengths: np.ndarray) -> int:
     if len(lengths) < MIN_SERIES:
         raise ValueError(
             f"`scores` must hold at least {MIN_SERIES} series to learn from; got {len(lengths)}. "
-            "Hold out more, or use SPRT or Tapering, which need no series."
+            "Hold out more series, or use SPRT or Tapering, which do not learn from series."
         )
     enough = int(np.sort(lengths)[-MIN_SERIES])
     if horizon is None:
@@ -90,25 +90,25 @@ def _check_horizon(horizon: Any, lengths: np.ndarray) -> int:
     steps = check_integer("horizon", horizon, 1)
     if steps > enough:
         raise ValueError(
-            f"`horizon` must be a step that at least {MIN_SERIES} series reach, here {enough} at most; got "
-            f"{steps}. Hold out more series or longer ones, or lower `horizon`."
+            f"`horizon` must be a step that at least {MIN_SERIES} series reach, here at most {enough}; got "
+            f"{steps}. Hold out more or longer series, or lower `horizon`."
         )
     return steps
 
 
 def check_loss(loss: Any, classes: int | None = None) -> np.ndarray:
-    """Return a loss table (K, K), read-only; `classes` says how many there must be, if known."""
+    """Return the loss as a read-only array (K, K); `classes` is the expected K, if known."""
     matrix = frozen_floats("loss", loss)
     square = matrix.ndim == 2 and len(matrix) == matrix.shape[1] >= 2
     if not square or (classes is not None and len(matrix) != classes):
         wanted = "(K, K)" if classes is None else f"({classes}, {classes})"
         raise ValueError(
-            f"`loss` must be one number or have shape {wanted}, true by decided class; "
+            f"`loss` must be one number or have shape {wanted}, true classes by decided classes; "
             f"got shape {matrix.shape}."
         )
     if not (np.isfinite(matrix).all() and (matrix >= 0).all() and matrix.any()):
         raise ValueError(
-            "`loss` must be finite, >= 0 and differ between decisions; write a gain as the loss of the other "
+            "`loss` must be finite, >= 0 and differ between decisions. Express a gain as a loss of the other "
             "decisions."
         )
     return matrix

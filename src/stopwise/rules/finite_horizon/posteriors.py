@@ -1,8 +1,8 @@
-"""Calibrated posteriors: a rising curve and a shift for each class, learned from labels.
+"""Calibrated posteriors: a monotone curve and a shift per class, learned from labels.
 
-Estimated log-likelihood ratios may be overconfident, underconfident, or saturate where the evidence grows. A
-boundary that weighs costs needs probabilities, so the scores of a step go through a rising piecewise linear
-curve, common to all classes, and a shift, so that they are calibrated.
+Estimated log-likelihood ratios may be overconfident, underconfident or saturated. A rule that minimizes costs
+needs calibrated probabilities. So the scores of each step are transformed by an increasing piecewise linear
+curve, common to all classes, and shifted by a constant per class.
 """
 
 from __future__ import annotations
@@ -11,40 +11,40 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-# Where the curve may bend, as quantiles of the scores: mostly in the tails, where early decisions are made.
+# Positions of the bends, as quantiles of the scores: mostly in the tails, where early decisions are made.
 BEND_QUANTILES = (0.02, 0.1, 0.5, 0.9, 0.98)
-# Strength of the pull towards uncalibrated scores, in series: keeps the fit finite at a step whose classes
-# are perfectly separated, or that few series reach.
+# Strength of the regularization towards uncalibrated scores, in numbers of series. It keeps the fit finite at
+# steps where the classes are perfectly separated or that few series reach.
 RIDGE_IN_SERIES = 5.0
-# Slopes stay within e^±5.
+# Slopes are limited to e^±5.
 MAX_LOG_SLOPE = 5.0
 
 
 def apply_curve(scores: np.ndarray, bends: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Return the rising curve of the scores (..., K) minus their mean over the classes.
+    """Apply the piecewise linear curve to the scores (..., K), centered over the classes.
 
     Parameters
     ----------
     scores
         (..., K) scores.
     bends
-        (..., M) where the curve bends, in ascending order; leading dimensions as those of `scores`.
+        (..., M) positions of the bends, ascending; leading dimensions as in `scores`.
     slopes
-        (..., M + 1) its slope before, between and after the bends.
+        (..., M + 1) slopes before, between and after the bends.
     """
-    centred = scores - scores.mean(-1, keepdims=True)
-    curve = slopes[..., :1] * np.minimum(centred, bends[..., :1])
+    centered = scores - scores.mean(-1, keepdims=True)
+    curve = slopes[..., :1] * np.minimum(centered, bends[..., :1])
     for m in range(bends.shape[-1]):
         low = bends[..., m, None]
         high = bends[..., m + 1, None] if m + 1 < bends.shape[-1] else np.inf
-        curve = curve + slopes[..., m + 1, None] * np.clip(centred - low, 0, high - low)
+        curve = curve + slopes[..., m + 1, None] * np.clip(centered - low, 0, high - low)
     return curve
 
 
 def fit_step(
     scores: np.ndarray, y: np.ndarray, weights: np.ndarray, log_prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return bends (M,), slopes (M + 1,) and shift (K,): `softmax(curve(S) + shift)` estimates P(y).
+    """Fit bends (M,), slopes (M + 1,) and shift (K,) such that `softmax(curve(S) + shift)` estimates P(y).
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def fit_step(
     y
         (n,) class indices.
     weights
-        (n,) weights of the series, of mean 1.
+        (n,) weights of the series, with mean 1.
     log_prior
-        (K,) what the shift is shrunk to; the slopes are shrunk to 1.
+        (K,) log prior. The shift is shrunk towards it, the slopes towards 1.
     """
     n, classes = scores.shape
     rows = np.arange(n)

@@ -1,4 +1,4 @@
-"""The cheapest rule for a deadline: the cost of a sample weighed against the loss of an error."""
+"""The stopping rule of least expected cost, given a deadline, a cost per sample and a loss."""
 
 from __future__ import annotations
 
@@ -16,44 +16,46 @@ from stopwise.rules.finite_horizon.held_out import check_loss, held_out_scores
 from stopwise.rules.finite_horizon.posteriors import apply_curve
 from stopwise.validation import check_real
 
-# Rows worked on at once: their regressors stay in the processor's cache.
+# Rows per chunk: small enough for the regressors to stay in the CPU cache.
 CHUNK_ROWS = 4096
 
 
 class FiniteHorizon(Rule):
-    """Stop when one more sample costs more than it is expected to save, and at the deadline in any case.
+    """Stop when waiting is expected to cost more than deciding now, and at a deadline at the latest.
 
-    `FiniteHorizon.fit` learns the rule from scores of held-out series. From the deadline back it learns the
-    expected cost of waiting as a concave function of the posterior; the rule stops at the first step where
-    the expected loss of deciding now is not above that, and takes the class of the least expected loss.
+    `FiniteHorizon.fit` learns the rule from scores of held-out series by backward induction: from the
+    deadline to the first step, it learns the expected cost of waiting as a concave function of the posterior.
+    The rule stops at the first step where the expected loss of deciding now does not exceed the expected cost
+    of waiting. It accepts the class of least expected loss.
 
-    No rule costs less on average, up to the error of estimating it from finitely many series, if the scores
-    are the true log-likelihood ratios and carry all that the past says about the future (independent samples
-    are an example). Inaccurate scores do little harm if labels are given: the posteriors are then also
-    calibrated at every step, and among several such rules, including a constant limit on the expected loss,
-    one that would clearly have cost the held-out series less is preferred. There is no guarantee of an error
-    rate.
+    The rule has the least average cost of all rules, up to estimation error, if the scores are the true
+    log-likelihood ratios and contain all information of the past about future samples (for example, if the
+    samples are independent). If labels are given, inaccurate scores do little harm. In this case, `fit` also
+    calibrates the posteriors at every step and compares several rules, including a constant limit on the
+    expected loss; it prefers a rule that has a clearly lower cost on the held-out series. The rule does not
+    guarantee an error rate.
 
-    From the deadline on every step is decided; a series that ends before gets a forced decision. Both use
-    the prior given to `fit`: a prior bound by `with_prior` is ignored.
+    From the deadline on, every step is decided. A series that ends before the deadline gets a forced
+    decision. Both use the prior passed to `fit`; a prior bound by `with_prior` is ignored.
 
-    The constructor takes what `fit` found, so that a rule can be saved and read.
+    Use `fit` to create a rule. The constructor takes the learned arrays, so that a rule can be saved and
+    loaded.
 
     Parameters
     ----------
     cost
         The cost of one sample.
     loss
-        (K, K) loss of deciding the class of the column for a series of the row's class, in excess of the
-        least loss of its row.
+        (K, K) loss, with true classes as rows and decided classes as columns, minus the minimum of each row.
     bends, slopes, shift
-        (T, M), (T, M + 1) and (T, K): the posterior at step t is `softmax(curve_t(S) + shift_t)`, the curve
-        piecewise linear and rising; T is the deadline.
+        (T, M), (T, M + 1) and (T, K) calibration of the posteriors, where T is the deadline. The posterior at
+        step t is `softmax(curve_t(S) + shift_t)` with an increasing, piecewise linear curve.
     knots
-        (J,) log-odds at which the tents peak.
+        (J,) log-odds of the peaks of the tent functions.
     value
-        (T - 1, F) weights >= 0 of the concave functions: K of p itself, then J of each class's tents (of
-        class 1 only if there are two).
+        (T - 1, F) weights >= 0 of the concave functions that give the cost of waiting: K weights of the
+        posterior itself, then J weights per class of its tent functions (with two classes, only those of
+        class 1).
 
     Examples
     --------
@@ -65,7 +67,7 @@ class FiniteHorizon(Rule):
     >>> rule = FiniteHorizon.fit(scores, y, cost=0.02)
     >>> rule
     FiniteHorizon(cost=0.02, horizon=10, 2 classes)
-    >>> [rule.step([0.0, 2.1], time) is not None for time in (1, 9)]  # less evidence is needed late
+    >>> [rule.step([0.0, 2.1], time) is not None for time in (1, 9)]  # less evidence is needed later
     [False, True]
     """
 
@@ -85,7 +87,7 @@ class FiniteHorizon(Rule):
             "slopes": (steps, pieces),
             "shift": (max(steps, 1), classes),
             "knots": (self.knots.size,),
-            # With a deadline of one step there is never a choice to wait.
+            # With a deadline of one step, waiting is never possible.
             "value": (steps - 1, features) if steps > 1 else self.value.shape,
         }
         for name, shape in expected.items():
@@ -98,7 +100,7 @@ class FiniteHorizon(Rule):
 
     @property
     def horizon(self) -> int:
-        """The deadline T: at this step every series is decided."""
+        """The deadline T: every series is decided at this step at the latest."""
         return len(self.shift)
 
     @classmethod
@@ -118,29 +120,35 @@ class FiniteHorizon(Rule):
         Parameters
         ----------
         scores
-            (n, T, K) scores of every prefix; values past a series' end are ignored.
+            (n, T, K) scores of every prefix; values past the end of a series are ignored.
         y
-            (n,) class indices. None: the scores are taken to be exact, and the classes to occur with the
-            shares of `prior`.
+            (n,) class indices. If None, the scores are assumed to be exact, and the class proportions of the
+            series are assumed to be `prior`.
         lengths
-            (n,) lengths of the series; None: up to the first NaN, as in `EarlyClassifier.scores`.
+            (n,) lengths of the series. If None, a series ends before its first NaN, as in the scores that
+            `EarlyClassifier.scores` returns.
         cost
-            The cost of one sample, > 0, in the units of `loss`.
+            The cost of one sample, > 0, in the same units as `loss`.
         loss
-            The loss of a wrong decision, or (K, K) with the loss of deciding l for a series of class k in
-            row k, column l.
+            The loss of a wrong decision, or (K, K) with true classes as rows and decided classes as columns.
         prior
-            (K,) shares of the classes where the rule is used; None: equal shares. The shares in `y` do not
-            matter.
+            (K,) class probabilities of the data that the rule is applied to; None means equal probabilities.
+            The class proportions in `y` do not matter.
         horizon
-            The deadline, the last step at which to decide. None: the last one that at least 30 series reach.
+            The deadline, the last step at which a decision is made. None means the last step that at least
+            30 series reach.
+
+        Returns
+        -------
+        rule
+            The learned rule.
 
         Examples
         --------
         >>> from stopwise.datasets import gaussian
         >>> X, y, scores = gaussian(n=400, offset=0.5, channels=2, length=20, seed=0)
         >>> rule = FiniteHorizon.fit(scores, y, cost=0.01, loss=[[0, 1], [10, 0]])  # missing class 1 costs 10
-        >>> rule.decide(scores[:1, :1]).labels  # hardly any evidence: the safe answer
+        >>> rule.decide(scores[:1, :1]).labels  # little evidence: the decision with the lower loss
         array([1])
         """
         return cls.path(scores, y, lengths, costs=[cost], loss=loss, prior=prior, horizon=horizon)[0]
@@ -157,14 +165,19 @@ class FiniteHorizon(Rule):
         prior: Any = None,
         horizon: int | None = None,
     ) -> list[Self]:
-        """Learn one rule for each of `costs`, in little more time than one rule takes.
+        """Learn one rule for each of several costs, in little more time than for one cost.
 
         Parameters
         ----------
         scores, y, lengths, loss, prior, horizon
             As in `fit`.
         costs
-            The costs of one sample.
+            Costs of one sample, one per rule.
+
+        Returns
+        -------
+        rules
+            A list with one rule per cost.
 
         Examples
         --------
@@ -183,14 +196,30 @@ class FiniteHorizon(Rule):
         ]
 
     def margins(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return the expected cost of waiting minus the expected loss of each class, (..., K)."""
+        """Return the expected cost of waiting minus the expected loss of each class, (..., K).
+
+        Parameters
+        ----------
+        scores
+            (..., K) scores.
+        times
+            Steps, counted from 1; broadcastable to the leading dimensions of `scores`.
+        """
         risks, waiting = self._costs(scores, times)
-        # At the deadline waiting is not possible: the class of the least loss has margin 0.
+        # At the deadline waiting is not possible: the class of least expected loss has margin 0.
         least = risks.min(-1)
         return np.where(np.isfinite(waiting), waiting, least)[..., None] - risks
 
     def best_guess(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return the class of the least expected loss, (...)."""
+        """Return the class of least expected loss, (...).
+
+        Parameters
+        ----------
+        scores
+            (..., K) scores.
+        times
+            Steps, counted from 1; broadcastable to the leading dimensions of `scores`.
+        """
         scores, times = self._broadcast(scores, times)
         return self._risks(self._posterior(scores, times)).argmin(-1)
 
@@ -201,7 +230,8 @@ class FiniteHorizon(Rule):
     def _costs(self, scores: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the expected loss of each class (..., K) and the expected cost of waiting (...).
 
-        By products and sums, not by matrix products: the bits of a row must not depend on other rows.
+        Uses elementwise products and sums instead of matrix products, so that the result of a row does not
+        depend on the other rows, not even by rounding.
         """
         scores, times = self._broadcast(scores, times)
         shape, classes = scores.shape[:-1], scores.shape[-1]
@@ -226,7 +256,7 @@ class FiniteHorizon(Rule):
         scores = np.asarray(scores, dtype=np.float64)
         if scores.shape[-1] != len(self.loss):
             raise ValueError(
-                f"this FiniteHorizon was fitted on scores of {len(self.loss)} classes; got "
-                f"{scores.shape[-1]}. Fit it on scores of the classifier it is used with."
+                f"this FiniteHorizon was fitted on scores of {len(self.loss)} classes; got scores of "
+                f"{scores.shape[-1]} classes. Fit it on scores of the classifier that it is used with."
             )
         return scores, np.broadcast_to(np.asarray(times), scores.shape[:-1])

@@ -1,10 +1,10 @@
-"""The yardsticks are honest: with the same weights they give the product's scores."""
+"""With the same weights, the baselines compute the same scores as the networks of this package."""
 
 import numpy as np
 import pytest
 import torch
 
-from stopwise.bench.yardsticks import PrefixEncoder, Shape, SlicedLSTM, threshold_sweep
+from stopwise.bench.baselines import PrefixEncoder, Shape, SlicedLSTM, threshold_sweep
 from stopwise.metrics import sat_curve
 from stopwise.models.networks.modules import LSTMModule, TandemformerModule
 
@@ -12,12 +12,12 @@ SHAPES = [Shape(3, 7, 5, 4, 3, order) for order in (0, 1, 3, 6)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_sliced_lstm_is_the_tanh_integrator(shape):
+def test_sliced_lstm_equals_the_tanh_network(shape):
     theirs = SlicedLSTM(shape).double()
     ours = LSTMModule(
         shape.channels, shape.classes, shape.order, activation="tanh", hidden=shape.hidden
     ).double()
-    order = [0, 1, 3, 2]  # torch has the candidate before the output gate
+    order = [0, 1, 3, 2]  # PyTorch stores the candidate before the output gate
     with torch.no_grad():
         for mine, parts in {
             ours.lstm.input: [theirs.lstm.weight_ih_l0],
@@ -32,7 +32,7 @@ def test_sliced_lstm_is_the_tanh_integrator(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_prefix_encoder_is_the_tandemformer(shape):
+def test_prefix_encoder_equals_the_tandemformer(shape):
     theirs = PrefixEncoder(shape).double()
     ours = TandemformerModule(shape.channels, shape.classes, shape.order).double()
     for name in ("qkv", "out", "expand", "contract"):

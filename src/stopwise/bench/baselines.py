@@ -1,6 +1,6 @@
-"""The yardsticks: plain and honest ways to the same numbers, with the library's own building blocks.
+"""Baselines of the benchmark: straightforward implementations with standard PyTorch and NumPy functions.
 
-Each gives the scores that the product gives; the tests hold them equal.
+Each baseline computes the same scores as the optimized implementation; the tests check this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stopwise.rules import SPRT
 
 @dataclass(frozen=True)
 class Shape:
-    """Batch B, steps T, channels D, hidden H, classes K, order N."""
+    """Size of a problem: batch B, steps T, channels D, hidden units H, classes K, order N."""
 
     batch: int
     steps: int
@@ -34,14 +34,14 @@ class Shape:
         return x, torch.arange(self.batch) % self.classes
 
 
-G = Shape(100, 50, 128, 64, 2, 49)  # the paper's Gaussian
+G = Shape(100, 50, 128, 64, 2, 49)  # the Gaussian data of the paper
 S = Shape(83, 50, 512, 256, 2, 10)  # SiW
 U = Shape(31, 50, 2048, 256, 101, 10)  # UCF101
 H = Shape(25, 79, 2048, 256, 51, 10)  # HMDB51
 
 
 class SlicedLSTM(nn.Module):
-    """`torch.nn.LSTM` on windows cut from the series, with the same head and formula."""
+    """`torch.nn.LSTM` on windows sliced from the series, with the same head and formula."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class SlicedLSTM(nn.Module):
 
 
 class PrefixEncoder(nn.Module):
-    """A lean one-block transformer called once for every prefix length of every window."""
+    """A small transformer with one block, called once per prefix length of every window."""
 
     def __init__(
         self, shape: Shape, *, heads: int = 2, head_size: int = 16, feed_forward: int = 32, mlp: int = 32
@@ -103,7 +103,7 @@ class PrefixEncoder(nn.Module):
 
 
 def threshold_sweep(scores: np.ndarray, y: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Return (mean time, macro error) (thresholds, 2) by deciding once for every threshold."""
+    """Return mean time and macro error for each threshold, (thresholds, 2), by one `decide` call each."""
     classes = np.unique(y)
     points = []
     for a in thresholds:
