@@ -45,7 +45,7 @@ def run():
 
 @pytest.fixture
 def refusal(monkeypatch, capsys):
-    """Return a function that runs a command that must fail, and returns its error message of one line."""
+    """Return a function that runs a command that must fail, and returns its one-line error message."""
 
     from stopwise import cli
 

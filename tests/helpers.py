@@ -1,4 +1,4 @@
-"""Short ways for tests to make a classifier."""
+"""Helper that creates classifiers for tests."""
 
 import stopwise as sw
 
@@ -6,7 +6,7 @@ TRAINING = sw.models.Training().get_params()
 
 
 def early(model="accumulator", **params):
-    """Return a classifier; options of the model and of its training are given side by side."""
+    """Return a classifier; `params` may be parameters of the classifier, its model or its training."""
     clf = sw.EarlyClassifier(model, progress=False)
     own = clf.get_params(deep=False)
     names = {

@@ -1,4 +1,4 @@
-"""Wrong calls of the face: each gets one clear sentence."""
+"""Invalid arguments of the public interface raise clear errors."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ WRONG_PARAMETERS = [
 
 
 @pytest.mark.parametrize(("params", "error", "message"), WRONG_PARAMETERS)
-def test_wrong_parameters(params, error, message):
+def test_invalid_parameters_raise(params, error, message):
     with pytest.raises(error, match=message):
         fit(**params)
 
@@ -86,7 +86,7 @@ def test_wrong_parameters(params, error, message):
         (sw.models.Network("net"), TypeError, "`module` must be a callable"),
     ],
 )
-def test_wrong_models(model, error, message):
+def test_invalid_models_raise(model, error, message):
     with pytest.raises(error, match=message):
         sw.EarlyClassifier(model).fit(X, Y)
 
@@ -108,7 +108,7 @@ WRONG_DATA = [
     (with_value(np.nan), Y, ValueError, "series 3 has NaN at step 5, channel 1.*missing='mask'"),
     (with_value(np.inf), Y, ValueError, "series 3 has infinity.*at step 5, channel 1"),
     (with_value(1e300), Y, ValueError, "too large for float32"),
-    ([X[0], X[1, :3, :1]] * 12, Y, ValueError, "one D >= 1 for all"),
+    ([X[0], X[1, :3, :1]] * 12, Y, ValueError, "the same D >= 1"),
     ([X[0], X[1, :0]] * 12, Y, ValueError, "0 steps"),
     (X, Y[:5], ValueError, "`y` must have one label per series: 24; got 5"),
     (X, np.zeros(24, int), ValueError, "at least 2 classes; got 1 class"),
@@ -119,7 +119,7 @@ WRONG_DATA = [
 
 
 @pytest.mark.parametrize(("x", "y", "error", "message"), WRONG_DATA)
-def test_wrong_data(x, y, error, message):
+def test_invalid_data_raise(x, y, error, message):
     with pytest.raises(error, match=message):
         fit(x, y)
 
@@ -129,43 +129,43 @@ def clf():
     return fit()
 
 
-def test_channels_other_than_in_training(clf):
+def test_a_different_number_of_channels_raises(clf):
     with pytest.raises(ValueError, match=r"`X` must have 2 channel\(s\), as in training; got 3"):
         clf.scores(np.zeros((4, 6, 3)))
 
 
-def test_nan_when_scoring(clf):
+def test_nan_in_scoring_raises(clf):
     with pytest.raises(ValueError, match="has NaN at step 5"):
         clf.decide(with_value(np.nan))
 
 
 @pytest.mark.parametrize("call", ["scores", "llr", "decide", "predict", "predict_proba"])
-def test_use_before_fit(call):
+def test_use_before_fit_raises(call):
     with pytest.raises(ValueError, match="not fitted yet"):
         getattr(sw.EarlyClassifier(), call)(X)
 
 
-def test_save_before_fit(tmp_path):
+def test_save_before_fit_raises(tmp_path):
     with pytest.raises(ValueError, match="not fitted yet"):
         sw.EarlyClassifier().save(tmp_path)
 
 
-def test_validation_data_with_unknown_labels():
+def test_unknown_labels_in_validation_data_raise():
     with pytest.raises(ValueError, match="`validation_data`: y has labels that were not in training: 7"):
         early(max_epochs=1).fit(X, Y, validation_data=(X[:2], [0, 7]))
 
 
-def test_validation_data_of_another_length():
+def test_validation_data_of_different_lengths_raise():
     with pytest.raises(ValueError, match=r"`validation_data`: y must have one label per series: 2; got 3"):
         early(max_epochs=1).fit(X, Y, validation_data=(X[:2], [0, 1, 1]))
 
 
-def test_loading_from_nowhere(tmp_path):
+def test_loading_from_a_missing_folder_raises(tmp_path):
     with pytest.raises(FileNotFoundError, match="No stopwise model at"):
         sw.load(tmp_path / "nothing")
 
 
-def test_a_model_of_ones_own_is_needed_to_load(tmp_path):
+def test_a_custom_model_must_be_passed_to_load(tmp_path):
     model = sw.models.Network(modules.LSTMModule, order=1, params={"hidden": 3})
     clf = early(model, max_epochs=1).fit(X, Y)
     clf.save(tmp_path)
@@ -177,14 +177,14 @@ def test_a_model_of_ones_own_is_needed_to_load(tmp_path):
     np.testing.assert_array_equal(loaded.scores(X), clf.scores(X))
 
 
-def test_a_model_goes_only_with_a_folder_that_needs_it(clf, tmp_path):
+def test_a_model_can_only_be_passed_to_load_if_it_is_custom(clf, tmp_path):
     clf.save(tmp_path)
     with pytest.raises(ModelFolderError, match="`model` can only be used with a custom model; this folder"):
         sw.load(tmp_path, model=sw.models.Accumulator())
 
 
 class Patient(sw.rules.Rule):
-    """A rule of the user's own."""
+    """A custom rule."""
 
     def __init__(self, lead=1.0):
         self.lead = lead
@@ -194,22 +194,24 @@ class Patient(sw.rules.Rule):
 
 
 class Forgetful(Patient):
-    """Does not store its argument under its own name."""
+    """A custom rule that does not store an argument under its name."""
 
     def __init__(self, lead=1.0, extra=None):
         super().__init__(lead)
         self.extra = object()
 
 
-def test_a_rule_of_ones_own_is_saved_and_loaded_with_its_class(clf, tmp_path):
+def test_a_custom_rule_is_loaded_by_its_class(clf, tmp_path):
     clf.rule_ = Patient(0.5)
     clf.save(tmp_path)
-    with pytest.raises(ModelFolderError, match="the stopping rule is a Patient of your own: pass its class"):
+    with pytest.raises(
+        ModelFolderError, match="the stopping rule Patient is not part of stopwise: pass its class"
+    ):
         sw.load(tmp_path)
     assert sw.load(tmp_path, rule=Patient).rule_ == clf.rule_
 
 
-def test_a_rule_that_cannot_be_read_back_is_refused_at_save(clf, tmp_path):
+def test_saving_a_rule_that_cannot_be_loaded_raises(clf, tmp_path):
     clf.rule_ = Forgetful()
     with pytest.raises(ValueError, match="Forgetful"):
         clf.save(tmp_path / "model")
@@ -217,7 +219,7 @@ def test_a_rule_that_cannot_be_read_back_is_refused_at_save(clf, tmp_path):
     clf.rule_ = sw.SPRT(error_rate=0.05)
 
 
-def test_saving_over_other_files_is_refused(clf, tmp_path):
+def test_saving_to_a_folder_with_other_files_raises(clf, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(ModelFolderError, match="holds other files"):
         clf.save(tmp_path)
@@ -225,9 +227,9 @@ def test_saving_over_other_files_is_refused(clf, tmp_path):
         clf.save(tmp_path / "thesis.txt")
 
 
-def test_labels_that_cannot_be_saved(tmp_path):
+def test_saving_unsupported_labels_raises(tmp_path):
     when = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]")[Y].astype(object)
     clf = fit()
     clf.classes_ = np.unique(when)
-    with pytest.raises(ModelFolderError, match="Labels of type date cannot be saved"):
+    with pytest.raises(ModelFolderError, match="labels of type date cannot be saved"):
         clf.save(tmp_path)

@@ -1,4 +1,4 @@
-"""`EarlyClassifier.calibrate`: held-out series in, a rule that carries its guarantee out."""
+"""`EarlyClassifier.calibrate` and `EarlyClassifier.fit_rule`."""
 
 import numpy as np
 import pytest
@@ -24,12 +24,12 @@ def fitted():
 
 @pytest.fixture
 def clf(fitted):
-    """A fitted classifier that a test may calibrate."""
+    """A fitted classifier with the default rule."""
     fitted.rule_ = sw.SPRT(error_rate=0.05)
     return fitted
 
 
-def test_the_rule_is_that_of_the_scores(clf):
+def test_calibrate_equals_rules_calibrate_on_the_scores(clf):
     assert clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1, per_class=True) is clf
     expected = sw.rules.calibrate(
         clf.scores(X[HELD]),
@@ -46,13 +46,13 @@ def test_the_rule_is_that_of_the_scores(clf):
     assert (clf.decide(X[NEW]).labels != NAMES[NEW]).mean() < 0.1
 
 
-def test_rates_by_label(clf):
+def test_error_rates_by_label(clf):
     clf.calibrate(X[HELD], NAMES[HELD], error_rate={"cedar": 0.1, "ash": 0.2})
     assert clf.rule_.guarantee.level == (0.2, None, 0.1)
     assert "20 % of class 'ash' and 10 % of class 'cedar'" in str(clf.rule_.guarantee)
 
 
-def test_a_cost_gives_the_cheapest_rule_for_the_deadline(clf):
+def test_cost_fits_a_finite_horizon_rule(clf):
     clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01, loss=2.0)
     scores = clf.scores(X[HELD])
     expected = sw.FiniteHorizon.fit(scores, Y[HELD], cost=0.01, loss=2.0, prior=clf.prior_)
@@ -60,7 +60,7 @@ def test_a_cost_gives_the_cheapest_rule_for_the_deadline(clf):
     assert clf.rule_.horizon == 10
 
 
-def test_losses_by_name_are_those_by_position(clf):
+def test_losses_by_label_equal_a_table(clf):
     table = 1.0 - np.eye(3)
     table[0, 2] = 5.0
     names = ["ash", "birch", "cedar"]
@@ -69,14 +69,14 @@ def test_losses_by_name_are_those_by_position(clf):
     assert clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01, loss=table).rule_ == by_name
 
 
-def test_a_rule_for_a_mean_time_or_the_harmonic_mean(clf):
+def test_fit_rule_for_mean_time_and_harmonic_mean(clf):
     clf.fit_rule(X[HELD], NAMES[HELD], mean_time=2.0)
     assert clf.decide(X[HELD]).times.mean() <= 2.0
     clf.fit_rule(X[HELD], NAMES[HELD], objective="harmonic_mean")
     assert isinstance(clf.rule_, sw.SPRT)
 
 
-def test_fitting_a_rule_needs_series(clf):
+def test_fit_rule_without_new_series_raises(clf):
     with pytest.raises(ValueError, match="`X` and `y` are needed: Accumulator keeps no held-out scores"):
         clf.fit_rule(cost=0.01)
     with pytest.raises(ValueError, match="300 of 300 were given to fit"):
@@ -90,7 +90,7 @@ def test_unequal_lengths(clf):
     assert len(clf.decide(X[NEW])) == 900
 
 
-def test_a_calibrated_stream_decides_as_the_whole(clf):
+def test_a_calibrated_stream_decides_like_the_complete_series(clf):
     for asked in ({"error_rate": 0.1}, {"accuracy_gap": 0.05, "conditional": True}):
         clf.calibrate(X[HELD], NAMES[HELD], **asked)
         whole = clf.decide(X[NEW][:20])
@@ -102,7 +102,7 @@ def test_a_calibrated_stream_decides_as_the_whole(clf):
             assert stream.finish().time == whole[row].time
 
 
-def test_a_saved_model_keeps_guarantee_and_fingerprints(clf, tmp_path):
+def test_a_loaded_model_has_the_guarantee_and_the_fingerprints(clf, tmp_path):
     clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1)
     clf.save(tmp_path)
     loaded = sw.load(tmp_path)
@@ -112,13 +112,13 @@ def test_a_saved_model_keeps_guarantee_and_fingerprints(clf, tmp_path):
         loaded.calibrate(X[TRAIN], NAMES[TRAIN], error_rate=0.1)
 
 
-def test_fitting_again_drops_the_guarantee():
+def test_fitting_again_removes_the_guarantee():
     clf = classifier().fit(X[TRAIN], NAMES[TRAIN])
     clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1)
     assert clf.fit(X[TRAIN], NAMES[TRAIN]).rule_ == sw.SPRT(error_rate=0.05)
 
 
-def test_training_series_are_refused(clf):
+def test_calibrating_on_training_series_raises(clf):
     mixed = np.concatenate([X[HELD], X[7:9].astype(np.float64)])
     with pytest.raises(
         ValueError, match=r"2 of 1202 were given to fit \(series 1200, 1201\).*Split the data"
@@ -127,14 +127,14 @@ def test_training_series_are_refused(clf):
     assert clf.rule_ == sw.SPRT(error_rate=0.05)
 
 
-def test_series_that_chose_the_epoch_are_refused():
+def test_calibrating_on_validation_series_raises():
     clf = classifier().fit(X[TRAIN], NAMES[TRAIN], validation_data=(X[300:400], NAMES[300:400]))
     with pytest.raises(ValueError, match=r"100 of 1200 were given to fit \(series 0, 1, 2, …\)"):
         clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1)
     clf.calibrate(X[400:1500], NAMES[400:1500], error_rate=0.1)
 
 
-def test_a_rule_of_another_model_is_refused(clf):
+def test_fitting_with_a_calibrated_rule_raises(clf):
     rule = clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1).rule_
     with pytest.raises(ValueError, match=r"`rule` carries a guarantee.*rule.without_guarantee\(\)"):
         classifier(rule=rule).fit(X[TRAIN], NAMES[TRAIN])
@@ -147,7 +147,7 @@ def test_a_rule_of_another_model_is_refused(clf):
         (
             np.where(NAMES == "ash", "oak", NAMES),
             {"error_rate": 0.1},
-            "not in training: 'oak'; known are 'ash'",
+            "not in training: 'oak'; known labels are 'ash'",
         ),
         (Y, {"error_rate": 0.1}, "`y` has labels that were not in training: 0, 1, 2"),
         (NAMES[:5], {"error_rate": 0.1}, "`y` must have one label per series: 1200; got 5"),
@@ -156,17 +156,17 @@ def test_a_rule_of_another_model_is_refused(clf):
         (NAMES, {"error_rate": 0.1, "accuracy_gap": 0.1}, "exactly one target"),
     ],
 )
-def test_wrong_calls(clf, y, asked, message):
+def test_invalid_arguments_raise(clf, y, asked, message):
     with pytest.raises(ValueError, match=message):
         clf.calibrate(X[HELD], y[HELD] if len(y) > 5 else y, **asked)
 
 
-def test_what_cannot_be_kept_leaves_the_rule_as_it_was(clf):
+def test_a_failed_calibration_does_not_change_the_rule(clf):
     with pytest.raises(NoThresholdError, match="`error_rate`=1e-06"):
         clf.calibrate(X[HELD], NAMES[HELD], error_rate=1e-6)
     assert clf.rule_ == sw.SPRT(error_rate=0.05)
 
 
-def test_before_fit():
+def test_calibrate_before_fit_raises():
     with pytest.raises(ValueError, match="not fitted"):
         classifier().calibrate(X[HELD], NAMES[HELD], error_rate=0.1)

@@ -11,7 +11,7 @@ def small(model="accumulator", **params):
     return early(model, max_epochs=2, batch_size=16, **{"polish": False} | sizes | params)
 
 
-OWN = sw.models.Network(modules.LSTMModule, order=1, params={"hidden": 4})
+CUSTOM = sw.models.Network(modules.LSTMModule, order=1, params={"hidden": 4})
 ESTIMATORS = [
     *[small(model, order=order) for model in sw.models.MODELS for order in (None, 0, 2)],
     *[small(model, missing="mask", order=1) for model in sw.models.MODELS],
@@ -19,7 +19,7 @@ ESTIMATORS = [
     small("tanh", loss="lllr", llre_ratio=0.5, order=2),
     small("accumulator", llre_ratio=0.5, order=2, dropout=0.2, polish=True),
     small("tandemformer", pooling="one-token", positions="learned", order=2),
-    small(OWN, polish=True),
+    small(CUSTOM, polish=True),
 ]
 
 
@@ -32,7 +32,7 @@ def cases(things):
 
 
 @pytest.mark.parametrize("check", cases(ESTIMATORS))
-def test_every_estimator_keeps_the_promises(check):
+def test_every_estimator_passes_the_checks(check):
     check()
 
 
@@ -40,25 +40,25 @@ def test_every_model_is_checked():
     assert set(sw.models.MODELS) <= {estimator.model.name for estimator in ESTIMATORS}
 
 
-class Clairvoyant(modules.LSTMModule):
-    """Breaks the promise: it looks into the future."""
+class NonCausal(modules.LSTMModule):
+    """A network whose scores depend on future samples."""
 
     def evidence(self, x, multiplets):
         return super().evidence(x + x.mean(1, keepdim=True), multiplets)
 
 
-class Seeing(sw.models.Network):
-    """Skips the check before training."""
+class Unchecked(sw.models.Network):
+    """A model without the causality check before training."""
 
     def _preflight(self, task):
         pass
 
 
-def test_checks_catch_a_network_that_sees_the_future():
+def test_a_network_that_uses_future_samples_fails_the_check():
     with pytest.raises(AssertionError, match="changed future"):
-        checks.check_prefix_causality(small(Seeing(Clairvoyant, order=1, params={"hidden": 4})))
+        checks.check_prefix_causality(small(Unchecked(NonCausal, order=1, params={"hidden": 4})))
 
 
-def test_what_cannot_be_checked_is_refused():
+def test_an_unsupported_type_raises():
     with pytest.raises(TypeError, match="`thing` must be a stopping rule or an EarlyClassifier; got int"):
         next(checks.yield_checks(3))

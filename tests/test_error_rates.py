@@ -1,4 +1,4 @@
-"""The SPRT on true log-likelihood ratios keeps the error rates it promises, in worlds of two kinds."""
+"""The SPRT on true log-likelihood ratios keeps its error rates, on two kinds of synthetic data."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ WORLDS = {
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("alpha", [0.01, 0.1])
-def test_no_class_errs_more_than_promised(world, classes, alpha):
+def test_the_error_rate_of_each_class_is_at_most_alpha(world, classes, alpha):
     _, y, truth = WORLDS[world](classes)
     d = sw.SPRT(error_rate=alpha).decide(truth)
     assert d.forced.mean() < 0.01
@@ -27,12 +27,12 @@ def test_no_class_errs_more_than_promised(world, classes, alpha):
         assert errors <= binom.ppf(0.9999, own.sum(), alpha), f"class {k}: {errors} errors of {own.sum()}"
 
 
-def test_each_class_may_have_a_rate_of_its_own():
+def test_error_rates_by_class():
     _, y, truth = WORLDS["gaussian"](3)
     alphas = np.array([0.2, 0.02, 0.005])
     d = sw.SPRT(error_rate=alphas).decide(truth)
     for k, alpha in enumerate(alphas):
         own = y == k
         assert (d.labels[own] != k).sum() <= binom.ppf(0.9999, own.sum(), alpha)
-    # A class that may err more is left sooner: the bar to leave it is lower.
+    # A higher error rate for class 0 lowers the threshold for deciding against it.
     assert d.times[y == 1].mean() < sw.SPRT(error_rate=0.005).decide(truth).times[y == 1].mean()

@@ -24,7 +24,7 @@ def fitted(world):
     return small().fit(*world[:2])
 
 
-def test_single_samples_are_learned_close_to_the_best_possible():
+def test_independent_samples_are_learned_almost_optimally():
     X, y, _ = sw.datasets.gaussian(2000, offset=1.0, channels=4, length=20, seed=0)
     X_new, y_new, truth = sw.datasets.gaussian(1000, offset=1.0, channels=4, length=20, seed=1)
     clf = early(order=0, llre_ratio=0.0, max_epochs=30, learning_rate=0.01, rule=sw.SPRT(4.0))
@@ -56,7 +56,7 @@ def test_llr_is_the_difference_of_scores(fitted, world):
 
 
 @pytest.mark.parametrize("labels", [["no", "yes", "maybe"], [3, 7, -1], [1.0, 2.0, 3.0]])
-def test_labels_of_any_type_come_back(world, labels):
+def test_labels_of_any_type_are_returned(world, labels):
     X, y, _ = world
     named = np.array(labels)[y]
     clf = small(learning_rate=0.05).fit(X, named)
@@ -71,7 +71,7 @@ def test_univariate_series_need_no_channel_axis(world):
     np.testing.assert_array_equal(clf.scores(X[..., 0]), clf.scores(X[..., :1]))
 
 
-def test_unequal_lengths_train_as_padded_ones(world):
+def test_series_of_unequal_length_equal_padded_series(world):
     X, y, _ = world
     lengths = np.random.default_rng(0).integers(1, 9, len(X))
     ragged = small(order=1).fit([x[:t] for x, t in zip(X, lengths)], y)
@@ -81,7 +81,7 @@ def test_unequal_lengths_train_as_padded_ones(world):
     np.testing.assert_allclose(ragged.scores(X), padded.scores(X), rtol=1e-5, atol=1e-6)
 
 
-def test_decisions_on_unequal_lengths_fall_inside_the_series(fitted, world):
+def test_decisions_are_made_within_each_series(fitted, world):
     X = world[0]
     d = fitted.decide([X[0], X[1, :2], X[2, :5]])
     assert (d.times <= [8, 2, 5]).all()
@@ -94,7 +94,7 @@ def test_series_longer_than_in_training_are_scored(fitted, world):
     np.testing.assert_allclose(fitted.scores(twice)[:, :8], fitted.scores(X), rtol=1e-5, atol=1e-6)
 
 
-def test_memory_map_larger_than_a_batch_is_read_in_batches(world, tmp_path):
+def test_a_memory_map_is_read_in_batches(world, tmp_path):
     X, y, _ = world
     path = tmp_path / "X.dat"
     stored = np.memmap(path, dtype=np.float64, mode="w+", shape=X.shape)
@@ -123,7 +123,7 @@ print(tracemalloc.get_traced_memory()[1] / 2**20)
 """
 
 
-def test_a_memory_map_is_never_held_whole(tmp_path):
+def test_a_memory_map_is_never_loaded_completely(tmp_path):
     path = tmp_path / "big.dat"
     with open(path, "wb") as file:
         file.truncate(600 * 50 * 512 * 4)  # 59 MB, sparse on disk
@@ -134,12 +134,12 @@ def test_a_memory_map_is_never_held_whole(tmp_path):
     assert 5 < peak < 50
 
 
-def test_on_the_fly_series_are_accepted():
+def test_series_generated_on_demand_are_accepted():
     X = sw.datasets.GaussianSeries(200, offset=2.0, channels=3, length=5, seed=0)
     assert small(learning_rate=0.05).fit(X, X.y).score(X, X.y) > 0.8
 
 
-def test_missing_values_are_held_and_marked(world):
+def test_missing_values_are_supported_with_mask(world):
     X, y, _ = world
     holes = X.copy()
     holes[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
@@ -150,13 +150,13 @@ def test_missing_values_are_held_and_marked(world):
         clf.scores(np.where(np.isnan(holes), np.inf, holes))
 
 
-def test_standardising_makes_units_irrelevant(world):
+def test_standardizing_makes_units_irrelevant(world):
     X, y, _ = world
-    metres, millimetres = small().fit(X, y), small().fit(1000 * X + 5e4, y)
-    np.testing.assert_allclose(millimetres.scores(1000 * X + 5e4), metres.scores(X), rtol=0.02, atol=0.02)
+    meters, millimeters = small().fit(X, y), small().fit(1000 * X + 5e4, y)
+    np.testing.assert_allclose(millimeters.scores(1000 * X + 5e4), meters.scores(X), rtol=0.02, atol=0.02)
 
 
-def test_validation_data_of_ones_own(world):
+def test_validation_data_replace_the_held_out_part(world):
     X, y, _ = world
     clf = small().fit(X[:90], y[:90], validation_data=(X[90:], y[90:]))
     assert "validation_loss" in clf.model_.report_["history"][0]
@@ -173,14 +173,14 @@ def test_a_class_with_one_series_stays_in_training(world):
     assert len(clf.classes_) == 3
 
 
-def test_one_sample_a_series():
+def test_series_of_one_sample():
     X, y, _ = sw.datasets.gaussian(40, offset=3.0, channels=2, length=1, seed=0)
     for model in sw.models.MODELS:
         d = early(model, max_epochs=2).fit(X, y).decide(X)
         assert (d.times == 1).all()
 
 
-def test_saved_model_is_readable_and_complete(fitted, world, tmp_path):
+def test_a_saved_model_has_a_readable_description_and_equal_scores(fitted, world, tmp_path):
     fitted.save(tmp_path / "model")
     about = json.loads((tmp_path / "model" / "model.json").read_text())
     assert about["classes"]["values"] == [0, 1, 2]
@@ -192,7 +192,7 @@ def test_saved_model_is_readable_and_complete(fitted, world, tmp_path):
     np.testing.assert_array_equal(sw.load(tmp_path / "model").scores(world[0]), fitted.scores(world[0]))
 
 
-def test_a_resumed_fit_equals_one_left_alone(world, tmp_path):
+def test_a_resumed_fit_equals_an_uninterrupted_one(world, tmp_path):
     X, y, _ = world
     whole = small(max_epochs=4, dropout=0.3).fit(X, y)
 
@@ -201,8 +201,8 @@ def test_a_resumed_fit_equals_one_left_alone(world, tmp_path):
 
     reads = 0
 
-    class Dying:
-        """Series that die in the third epoch."""
+    class Failing:
+        """Series that raise an error in the third epoch."""
 
         shape, dtype, ndim = X.shape, X.dtype, 3
 
@@ -215,19 +215,19 @@ def test_a_resumed_fit_equals_one_left_alone(world, tmp_path):
 
     file = tmp_path / "run.safetensors"
     with pytest.raises(Stop):
-        small(max_epochs=4, dropout=0.3).fit(Dying(), y, checkpoint=file)
+        small(max_epochs=4, dropout=0.3).fit(Failing(), y, checkpoint=file)
     assert file.exists()
     resumed = small(max_epochs=4, dropout=0.3).fit(X, y, checkpoint=file)
     np.testing.assert_array_equal(resumed.scores(X), whole.scores(X))
     assert resumed.model_.report_ == whole.model_.report_
 
 
-def test_import_is_quick_and_waits_for_torch():
+def test_importing_stopwise_does_not_import_torch():
     code = "import sys, stopwise, stopwise.rules, stopwise.metrics; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_unknown_name_is_an_attribute_error():
+def test_an_unknown_name_raises_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Early'"):
         sw.Early  # noqa: B018
 
@@ -250,7 +250,7 @@ def test_the_prior_multiplies_the_odds(world, prior):
     np.testing.assert_allclose(clf.predict_proba(X), at_stop, rtol=1e-6)
 
 
-def test_streams_force_with_the_prior(world):
+def test_forced_decisions_of_streams_use_the_prior(world):
     X, y, _ = world
     clf = small(prior={0: 0.98, 1: 0.01, 2: 0.01}, rule=sw.SPRT(np.inf), max_epochs=1).fit(X, y)
     stream = clf.stream()
@@ -269,12 +269,12 @@ def test_streams_force_with_the_prior(world):
         ({0: 1.0, 1: 0.0, 2: 0.0}, "`prior` must be positive"),
     ],
 )
-def test_a_wrong_prior_is_refused(world, prior, message):
+def test_an_invalid_prior_raises(world, prior, message):
     with pytest.raises(ValueError, match=message):
         small(prior=prior).fit(*world[:2])
 
 
-def test_a_large_offset_costs_no_precision(world):
+def test_a_large_offset_does_not_reduce_precision(world):
     X, y = world[0].astype(np.float64), world[1]
     near, far = small().fit(X, y), small().fit(X + 1e9, y)
     np.testing.assert_allclose(far.scores(X + 1e9), near.scores(X), rtol=0.02, atol=0.02)
@@ -284,7 +284,7 @@ def test_a_large_offset_costs_no_precision(world):
     np.testing.assert_allclose(other.scores, stream.scores, rtol=0.02, atol=0.02)
 
 
-def test_groups_are_never_split(world):
+def test_groups_are_passed_to_the_model_and_checked(world):
     X, y, _ = world
     groups = np.arange(len(X)) // 6
     seen = []
@@ -300,7 +300,7 @@ def test_groups_are_never_split(world):
         small().fit(X, y, groups=[1, 2, 3])
 
 
-def test_settings_make_a_classifier():
+def test_from_settings_creates_a_classifier():
     settings = {"model": "tanh", "order": 1, "training.max_epochs": 7, "standardize": False}
     clf = sw.EarlyClassifier.from_settings(settings, random_state=3)
     assert (clf.model.order, clf.model.training.max_epochs) == (1, 7)
@@ -315,7 +315,7 @@ def test_the_digest_is_computed_once(world, monkeypatch):
     assert clf.streams()._engine.digest == first._engine.digest
 
 
-def test_a_stream_follows_the_rule_of_the_moment(world):
+def test_a_new_stream_uses_the_current_rule(world):
     clf = small().fit(*world[:2])
     clf.stream()
     clf.rule_ = sw.SPRT(0.0)

@@ -1,4 +1,4 @@
-"""ONNX graphs against the classifier's own scores."""
+"""Scores of exported ONNX graphs equal those of the classifier."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from helpers import early
 onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'stopwise[export]'")
 pytest.importorskip("onnxscript", reason="pip install 'stopwise[export]'")
 
-from stopwise.export import export_onnx  # noqa: E402 - only where the packages are
+from stopwise.export import export_onnx  # noqa: E402 - after the check for the packages
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "onnx_stream.py"
 MODELS = [
@@ -27,7 +27,7 @@ MODELS = [
 ]
 
 
-OFFSET = 1e6  # must cost no precision
+OFFSET = 1e6  # must not reduce the precision
 
 
 def world(n, length, seed):
@@ -40,7 +40,7 @@ def fitted(**settings):
 
 
 @pytest.mark.parametrize("settings", MODELS, ids=str)
-def test_the_graph_gives_the_scores_of_whole_series(settings, tmp_path):
+def test_the_graph_gives_the_scores_of_complete_series(settings, tmp_path):
     clf = fitted(**settings)
     X = world(4, 9, seed=1)[0]
     if clf.missing == "mask":
@@ -61,7 +61,7 @@ def test_the_graph_gives_the_scores_of_whole_series(settings, tmp_path):
         )
 
 
-def test_the_example_decides_as_the_classifier(tmp_path):
+def test_the_example_script_decides_like_the_classifier(tmp_path):
     clf = fitted(order=1)
     clf.save(tmp_path / "model")
     command = [sys.executable, "-m", "stopwise.cli", "export", tmp_path / "model", tmp_path / "m.onnx"]
@@ -75,20 +75,20 @@ def test_the_example_decides_as_the_classifier(tmp_path):
     assert reported.stdout.split() == [str(decision.label), str(decision.time)]
 
 
-def test_nothing_is_left_behind_where_the_folder_is_missing(tmp_path):
+def test_export_to_a_missing_folder_raises(tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder"):
-        export_onnx(fitted(order=0), tmp_path / "nowhere" / "m.onnx")
+        export_onnx(fitted(order=0), tmp_path / "missing" / "m.onnx")
 
 
-def test_a_model_without_a_step_cannot_be_exported(tmp_path):
-    model = sw.models.Network(Own, order=0, llre_ratio=1.0, polish=False)
+def test_exporting_a_model_without_a_step_raises(tmp_path):
+    model = sw.models.Network(Linear, order=0, llre_ratio=1.0, polish=False)
     X, y, _ = sw.datasets.gaussian(40, channels=3, length=6, seed=0)
     clf = early(model, max_epochs=1).fit(X, y)
     with pytest.raises(TypeError, match="Network does not implement a streaming step, so it cannot"):
         export_onnx(clf, tmp_path / "m.onnx")
 
 
-class Own(sw.models.Integrator):
+class Linear(sw.models.Integrator):
     """A linear network."""
 
     def __init__(self, channels, classes, order):

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, and its tools used on the classifier."""
+"""The estimator checks of scikit-learn, and its tools applied to the classifier."""
 
 import numpy as np
 import pytest
@@ -11,18 +11,16 @@ from sklearn.utils.estimator_checks import check_classifiers_train, parametrize_
 import stopwise as sw
 from helpers import early
 
-ANY_LENGTH = (
-    "columns are time steps, and scoring series shorter or longer than those of training is the point"
-)
+ANY_LENGTH = "columns are time steps, and series may be shorter or longer than those of the training data"
 FLOAT32 = (
-    "wanted to 1e-7; the network is float32, and a row's place in a matrix product changes its last bits; "
-    "stopwise.checks holds it to 1e-5"
+    "requires a tolerance of 1e-7; the network is float32, and the position of a row in a matrix product "
+    "changes its last bits; stopwise.checks requires 1e-5"
 )
 EXPECTED_FAILURES = {
     "check_methods_sample_order_invariance": FLOAT32,
     "check_methods_subset_invariance": FLOAT32,
     "check_n_features_in_after_fitting": ANY_LENGTH,
-    "check_classifiers_train": f"{ANY_LENGTH}; the rest of it runs below on a classifier that refuses",
+    "check_classifiers_train": f"{ANY_LENGTH}; run below on a classifier that requires equal lengths",
 }
 
 
@@ -32,30 +30,30 @@ def quick(cls=sw.EarlyClassifier, order=0):
 
 
 @parametrize_with_checks([quick()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
-@pytest.mark.filterwarnings("default")  # scikit-learn's checks raise warnings of their own
+@pytest.mark.filterwarnings("default")  # the checks of scikit-learn emit warnings
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 class TableClassifier(sw.EarlyClassifier):
-    """As scikit-learn wants it: another number of columns is an error."""
+    """A classifier that requires the number of columns of the training data, as scikit-learn does."""
 
     def scores(self, X):
-        self._refuse(X)
+        self._check_columns(X)
         return super().scores(X)
 
     def decide(self, X):
-        self._refuse(X)
+        self._check_columns(X)
         return super().decide(X)
 
-    def _refuse(self, X):
+    def _check_columns(self, X):
         if hasattr(self, "n_features_in_") and np.shape(X)[1] != self.n_features_in_:
             raise ValueError("columns")
 
 
 @pytest.mark.parametrize("readonly", [False, True])
-def test_classifier_training_check_but_for_the_number_of_columns(readonly):
-    # The columns of a table are no samples of one kind: the network must see them all.
+def test_classifier_training_check_with_a_fixed_number_of_columns(readonly):
+    # The columns of a table are different features, so the network must use all of them: order=None.
     check_classifiers_train("TableClassifier", quick(TableClassifier, order=None), readonly_memmap=readonly)
 
 
@@ -84,7 +82,7 @@ def test_pipeline(world):
     assert pipeline.fit(X, y).predict(X).shape == y.shape
 
 
-def test_a_grid_over_a_model_given_by_name(world):
+def test_grid_search_over_a_model_given_by_name(world):
     clf = sw.EarlyClassifier("tanh", rule=sw.SPRT(2.0))
     grid = {"model__order": [0, 1], "model__training__max_epochs": [1], "rule__threshold": [1.0, 2.0]}
     search = GridSearchCV(clf, grid, cv=2).fit(*world)
@@ -104,7 +102,7 @@ def test_nested_parameters():
 
 @pytest.mark.parametrize("rule", [None, sw.SPRT(3.0), sw.SPRT([1.0, 2.0]), sw.MaxProbability(0.9)])
 @pytest.mark.parametrize("model", ["tanh", sw.models.Tandemformer(heads=3)])
-def test_clones_are_equal_and_apart(model, rule):
+def test_clones_are_equal_and_independent(model, rule):
     clf = sw.EarlyClassifier(model, rule=rule, prior={0: 0.1, 1: 0.9})
     other = clone(clf)
     assert str(other.get_params(deep=False)) == str(clf.get_params(deep=False))

@@ -1,7 +1,7 @@
-"""Decide early, decide right: early classification of time series.
+"""Early classification of time series: decide as soon as the evidence is sufficient.
 
-Data flow: series → inputs (`data`) → model (`models`) → scores → stopping rule (`rules`) → decision →
-`metrics` and `plots`. `EarlyClassifier` puts them together.
+Data flow: series → model inputs (`data`) → model (`models`) → scores → stopping rule (`rules`) → decision →
+`metrics` and `plots`. `EarlyClassifier` combines these steps.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ __all__ = [
     "rules",
 ]
 
-# Names are imported on first use, so that `import stopwise` and `stopwise --help` do not wait for torch.
-_HOMES = {
+# Names are imported on first use: `import stopwise` and `stopwise --help` stay fast because torch is not
+# imported.
+_MODULES = {
     "Decision": "decision",
     "Decisions": "decision",
     "EarlyClassifier": "estimator",
@@ -51,8 +52,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"stopwise.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"stopwise.{_MODULES[name]}"), name)
     if name in __all__:
         return import_module(f"stopwise.{name}")
     raise AttributeError(f"module 'stopwise' has no attribute {name!r}")

@@ -42,7 +42,7 @@ def atomic_write(*targets: Path) -> Iterator[list[Path]]:
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Replace a file atomically, and flush the data to disk first, so that it survives a power failure.
+    """Replace a file atomically, and flush the data to disk first so that it survives a power failure.
 
     Temporary files that a killed process left behind are deleted, so only one process at a time may write
     to a path.

@@ -1,8 +1,7 @@
-"""Conformance checks: what every early classifier and every stopping rule has to satisfy.
+"""Conformance checks for early classifiers and stopping rules.
 
-`yield_checks(thing)` yields small named functions that raise an AssertionError where a requirement is not
-met. They are public: run them on a rule or a network of your own. The checks of rules are in
-`stopwise.rules.checks`.
+`yield_checks(thing)` yields named functions. Each raises an AssertionError if a requirement is not met. Use
+them to test a custom rule or network. The checks of rules are in `stopwise.rules.checks`.
 """
 
 from __future__ import annotations
@@ -22,21 +21,27 @@ from stopwise.estimator import EarlyClassifier, load
 from stopwise.rules import Rule
 from stopwise.rules.checks import applicable_checks, check_same_decisions
 
-# The fitted clone of each estimator under check.
+# The fitted clone of each estimator that is being checked.
 _CLONES: WeakKeyDictionary[EarlyClassifier, EarlyClassifier] = WeakKeyDictionary()
 
 Check = tuple[str, Callable[[], None]]
 
 
 def yield_checks(thing: EarlyClassifier | Rule) -> Iterator[Check]:
-    """Yield (name, function) pairs; a function raises AssertionError where `thing` fails the check.
+    """Yield (name, function) pairs; a function raises an AssertionError if `thing` fails the check.
 
     Checks that do not apply to `thing` are not yielded.
 
     Parameters
     ----------
     thing
-        A stopping rule, or an `EarlyClassifier` (not necessarily fitted; its clone is fitted on a small set).
+        A stopping rule or an `EarlyClassifier`. A classifier need not be fitted: a clone of it is fitted to
+        a small data set.
+
+    Yields
+    ------
+    name, check
+        The name of the check and the function, which takes no arguments.
 
     Examples
     --------
@@ -47,7 +52,7 @@ def yield_checks(thing: EarlyClassifier | Rule) -> Iterator[Check]:
     if isinstance(thing, Rule):
         checks: list[Callable[..., None]] = applicable_checks(thing)
     elif isinstance(thing, EarlyClassifier):
-        checks, thing = ESTIMATOR_CHECKS, clone(thing)  # what is fitted for it is fitted once
+        checks, thing = ESTIMATOR_CHECKS, clone(thing)  # one clone for all checks, fitted once
     else:
         raise TypeError(f"`thing` must be a stopping rule or an EarlyClassifier; got {type(thing).__name__}.")
     for check in checks:
@@ -55,7 +60,7 @@ def yield_checks(thing: EarlyClassifier | Rule) -> Iterator[Check]:
 
 
 def check_prefix_causality(estimator: EarlyClassifier) -> None:
-    """Later samples never change earlier scores."""
+    """Check that later samples never change earlier scores."""
     clf, X, _ = _fitted(estimator)
     whole = clf.scores(X)
     for t in (1, 2, X.shape[1] // 2):
@@ -66,7 +71,7 @@ def check_prefix_causality(estimator: EarlyClassifier) -> None:
 
 
 def check_rows_are_independent(estimator: EarlyClassifier) -> None:
-    """A series has the same scores alone, in any subset, in any order, and among longer ones."""
+    """Check that the scores of a series do not depend on the other series in the batch or their lengths."""
     clf, X, _ = _fitted(estimator)
     whole = clf.scores(X)
     order = np.random.default_rng(0).permutation(len(X))[:11]
@@ -74,11 +79,11 @@ def check_rows_are_independent(estimator: EarlyClassifier) -> None:
     _close(clf.scores(X[3:4]), whole[3:4], "alone")
     unequal = clf.scores([X[0], X[1, :3], X[2, :5]])
     _close(unequal[1, :3], whole[1, :3], "among longer ones")
-    assert np.isnan(unequal[1, 3:]).all(), "scores past a series' end must be NaN"
+    assert np.isnan(unequal[1, 3:]).all(), "scores after the end of a series must be NaN"
 
 
 def check_inputs_are_left_alone(estimator: EarlyClassifier) -> None:
-    """Fitting and scoring change neither series nor labels, nor torch's global random state."""
+    """Check that fitting and scoring change neither X, y nor the global random state of torch."""
     X, y = _data(estimator)
     kept, state = (X.copy(), y.copy()), torch.random.get_rng_state()
     clf = clone(estimator).fit(X, y)
@@ -89,7 +94,7 @@ def check_inputs_are_left_alone(estimator: EarlyClassifier) -> None:
 
 
 def check_the_same_seed_gives_the_same_result(estimator: EarlyClassifier) -> None:
-    """Fitting a clone, or fitting again, gives the same scores to the bit."""
+    """Check that fitting a clone, or fitting again, gives identical scores."""
     clf, X, y = _fitted(estimator)
     first = clf.scores(X)
     assert np.array_equal(clone(clf).fit(X, y).scores(X), first), "clone"
@@ -97,7 +102,7 @@ def check_the_same_seed_gives_the_same_result(estimator: EarlyClassifier) -> Non
 
 
 def check_labels_of_any_type(estimator: EarlyClassifier) -> None:
-    """Labels are names only: renaming them in the same order changes no score."""
+    """Check that labels can have any type: renaming them in the same order does not change the scores."""
     clf, X, y = _fitted(estimator)
     names = np.array(["ash", "birch", "cedar"])
     named = clone(clf).fit(X, names[y])
@@ -106,7 +111,7 @@ def check_labels_of_any_type(estimator: EarlyClassifier) -> None:
 
 
 def check_decisions_follow_the_rule(estimator: EarlyClassifier) -> None:
-    """`decide` is the rule on the scores; `predict` and `predict_proba` agree with it."""
+    """Check that `decide` applies the rule to the scores, and that `predict` agrees with it."""
     clf, X, _ = _fitted(estimator)
     d, expected = clf.decide(X), clf.rule_.with_prior(clf.prior_).decide(clf.scores(X))
     assert (d.times == expected.times).all()
@@ -117,7 +122,7 @@ def check_decisions_follow_the_rule(estimator: EarlyClassifier) -> None:
 
 
 def check_streams_equal_whole_series(estimator: EarlyClassifier) -> None:
-    """A series fed sample by sample has the scores and the decision it has as a whole."""
+    """Check that a stream gives the same scores and the same decision as the complete series."""
     clf, X, _ = _fitted(estimator)
     whole, decisions = clf.scores(X), clf.decide(X)
     for row in range(5):
@@ -133,7 +138,7 @@ def check_streams_equal_whole_series(estimator: EarlyClassifier) -> None:
 
 
 def check_save_and_pickle_round_trip(estimator: EarlyClassifier) -> None:
-    """A model saved and loaded, or pickled, gives the same scores and decisions to the bit."""
+    """Check that a saved or pickled classifier gives identical scores and decisions."""
     clf, X, _ = _fitted(estimator)
     with tempfile.TemporaryDirectory() as folder:
         clf.save(folder)
@@ -163,7 +168,7 @@ def _data(estimator: EarlyClassifier) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fitted(estimator: EarlyClassifier) -> tuple[EarlyClassifier, np.ndarray, np.ndarray]:
-    """Return a fitted clone, fitted once for all checks of an estimator, and its data."""
+    """Return a fitted clone and its data; the clone is fitted once for all checks of an estimator."""
     X, y = _data(estimator)
     if estimator not in _CLONES:
         _CLONES[estimator] = clone(estimator).fit(X, y)
@@ -173,4 +178,4 @@ def _fitted(estimator: EarlyClassifier) -> tuple[EarlyClassifier, np.ndarray, np
 def _close(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
     size = np.abs(expected).max() + 1e-3
     gap = np.abs(actual - expected).max()
-    assert gap <= 1e-5 * size, f"{what}: scores differ by {gap:.3g} where they reach {size:.3g}"
+    assert gap <= 1e-5 * size, f"{what}: scores differ by {gap:.3g}; the largest score is {size:.3g}"

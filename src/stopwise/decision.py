@@ -1,4 +1,4 @@
-"""What a stopping rule returns: one decision, or the decisions on many series as arrays."""
+"""Results of a stopping rule: `Decision` for one series, `Decisions` for many."""
 
 from __future__ import annotations
 
@@ -75,7 +75,24 @@ class Decisions:
 
     @classmethod
     def join(cls, parts: Sequence[Decisions], classes: np.ndarray) -> Decisions:
-        """Return decisions of several parts as one; labels are class indices there and `classes` here."""
+        """Concatenate decisions, and replace class indices by the labels in `classes`.
+
+        Parameters
+        ----------
+        parts
+            Decisions with class indices as labels.
+        classes
+            (K,) label of each class.
+
+        Examples
+        --------
+        >>> part = Decisions(
+        ...     labels=np.array([1]), times=np.array([2]), forced=np.array([False]),
+        ...     scores=np.zeros((1, 2)), lengths=np.array([3]),
+        ... )
+        >>> Decisions.join([part, part], np.array(["sit", "walk"])).labels.tolist()
+        ['walk', 'walk']
+        """
         names = ("labels", "times", "forced", "scores", "lengths")
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return cls(**joined | {"labels": classes[joined["labels"]]})

@@ -1,4 +1,4 @@
-"""`EarlyClassifier`: data in, model, stopping rule, decisions."""
+"""`EarlyClassifier`: a model and a stopping rule combined in a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -37,52 +37,61 @@ from stopwise.validation import check_integer
 class EarlyClassifier(ClassifierMixin, BaseEstimator):
     """Classify time series as early as the evidence allows.
 
-    A model estimates log-likelihood ratios between the classes after every sample; a stopping rule decides
-    as soon as they are large enough.
+    After every sample, a model estimates the log-likelihood ratios between the classes. A stopping rule
+    decides as soon as they are large enough.
 
     Parameters
     ----------
     model
-        A model of `stopwise.models`, or its name for the defaults: "accumulator", "b2bsqrt", "tandemformer"
-        or "tanh".
+        A model of `stopwise.models`, or the name of a model with default settings: "accumulator", "b2bsqrt",
+        "tandemformer" or "tanh".
     rule
-        The stopping rule; None: `SPRT(error_rate=0.05)`.
+        The stopping rule. None means `SPRT(error_rate=0.05)`.
     prior
-        How often classes occur where the classifier is used: "empirical" (as in training), "uniform" or
-        {label: share}. Used by forced decisions, probabilities and rules that weigh classes, not by `SPRT`.
+        Class frequencies of the series to classify: "empirical" (as in the training data), "uniform" or a
+        dict {label: share}. The prior affects forced decisions, probabilities and rules that use class
+        frequencies. It does not affect `SPRT`.
     standardize
-        True: center and scale each channel. "together": scale all channels alike, so that small ones stay
-        small, as principal components should. False: take samples as they are.
+        True: center and scale each channel separately. "together": center each channel, and scale all
+        channels by the same factor, which keeps their relative sizes (useful for principal components).
+        False: use the samples unchanged.
     missing
-        "error": NaN is an error. "mask": NaN means not observed; the last observed value is held, and a
-        further channel says what was observed.
+        "error": NaN raises an error. "mask": NaN marks a missing value. It is replaced by the last observed
+        value of its channel, and one more input per channel indicates whether the value was observed.
     progress
-        True: a bar on a terminal, lines elsewhere. False: nothing. "auto": a bar on a terminal only.
+        True: show a progress bar on a terminal, print lines otherwise. False: show nothing. "auto": show a
+        progress bar on a terminal, nothing otherwise.
     random_state
-        Seed: the same seed gives the same result on the same machine.
+        Random seed. The same seed gives the same result on the same machine.
 
     Attributes
     ----------
-    classes_, prior_
-        (K,) the labels, and how often each class occurs.
+    classes_
+        (K,) class labels.
+    prior_
+        (K,) class frequencies, by `prior`.
     model_
-        The fitted model; `model_.report_` says what fitting did.
+        The fitted model. `model_.report_` describes the training.
     rule_
-        The stopping rule in use. A fitted classifier takes another by `clf.rule_ = rule`.
-    inputs_, n_steps_, n_channels_
-        What the model sees of a sample; steps of the longest training series; channels of a sample.
+        The stopping rule in use. Assign to it to change the rule of a fitted classifier: `clf.rule_ = rule`.
+    inputs_
+        The fitted conversion of samples to model inputs.
+    n_steps_
+        Number of steps of the longest training series.
+    n_channels_
+        Number of channels of a sample.
 
     Examples
     --------
     >>> import stopwise as sw
-    >>> X, y, _ = sw.datasets.gaussian(n=400, offset=1.0, channels=4, length=20, seed=0)
-    >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:200], y[:200])
-    >>> d = clf.decide(X[200:])
-    >>> bool((d.labels == y[200:]).mean() > 0.9), bool(d.times.mean() < 10)
+    >>> X, y, _ = sw.datasets.gaussian(n=200, offset=1.0, channels=4, length=20, seed=0)
+    >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:100], y[:100])
+    >>> decisions = clf.decide(X[100:])
+    >>> bool((decisions.labels == y[100:]).mean() > 0.9), bool(decisions.times.mean() < 10)
     (True, True)
     """
 
-    _shared: tuple[InputStep, Step, bytes] | None = None  # what streams share, made on first use
+    _shared: tuple[InputStep, Step, bytes] | None = None  # shared by all streams, created on first use
 
     def __init__(
         self,
@@ -105,10 +114,20 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], **params: Any) -> Self:
-        """Return a classifier from flat settings, as `stopwise tune` and experiments store them.
+        """Create a classifier from a flat dict of settings, as written by `stopwise tune`.
 
-        `settings` hold the name of the model, parameters of the classifier, and options of the model, nested
-        ones with a dot; `params` are further parameters of the classifier.
+        Parameters
+        ----------
+        settings
+            The name of the model as "model", parameters of the classifier, and options of the model. Nested
+            options contain a dot: "training.max_epochs".
+        params
+            More parameters of the classifier. They override `settings`.
+
+        Returns
+        -------
+        clf
+            The classifier, not fitted.
 
         Examples
         --------
@@ -130,22 +149,39 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         checkpoint: str | Path | None = None,
         on_epoch: Callable[[EarlyClassifier, dict[str, float]], None] | None = None,
     ) -> Self:
-        """Fit the model.
+        """Fit the classifier to labeled series.
 
         Parameters
         ----------
         X
-            (n, T, D) or (n, T), a list of n arrays (T_i, D) of unequal length, a memory map or a `SeriesSet`.
+            Training series: an array (n, T, D) or (n, T), a list of n arrays (T_i, D) of unequal length, a
+            memory map or a `SeriesSet`.
         y
             (n,) labels of any type.
         groups
-            (n,) who or which recording each series comes from: validation parts never split a group.
+            (n,) group of each series, such as a person or a recording. Series of the same group are never
+            split between training and validation.
         validation_data
-            (X, y) to choose settings on, in place of a share of X.
+            (X, y) for validation, such as the choice of the best epoch. None: hold out a part of `X`.
         checkpoint
-            File of the training state. If it exists, training resumes from it, to the same result.
+            File for the training state. If it exists, training resumes from it and gives the same result as
+            an uninterrupted run.
         on_epoch
-            Called after each training epoch with this classifier and the epoch's record; raise to stop.
+            Function that is called after each training epoch with this classifier and the record of the
+            epoch. It can raise an exception to stop the training.
+
+        Returns
+        -------
+        clf
+            The fitted classifier itself.
+
+        Examples
+        --------
+        >>> import stopwise as sw
+        >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
+        >>> clf.classes_.tolist(), clf.n_steps_, clf.n_channels_
+        ([0, 1], 10, 3)
         """
         check_unfitted(self.rule)
         check_integer("random_state", self.random_state, 0)
@@ -175,34 +211,116 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def scores(self, X: Any) -> np.ndarray:
-        """Return the scores (n, T, K) after every sample; NaN past the end of a shorter series.
+        """Return the scores of all classes after every sample.
 
-        The log-likelihood ratio of classes k and l is scores[..., k] − scores[..., l].
+        The log-likelihood ratio of classes k and l is ``scores[..., k] - scores[..., l]``.
+
+        Parameters
+        ----------
+        X
+            Series, in any form that `fit` accepts.
+
+        Returns
+        -------
+        scores
+            (n, T, K) scores; NaN after the end of a series that is shorter than T.
+
+        Examples
+        --------
+        >>> import stopwise as sw
+        >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
+        >>> clf.scores(X[:5]).shape
+        (5, 10, 2)
         """
         series = self._checked_series(X)
         return all_scores(self.model_, self.inputs_, series, len(self.classes_))
 
     def llr(self, X: Any) -> np.ndarray:
-        """Return the log-likelihood ratios (n, T, K, K): [..., k, l] of class k against class l."""
+        """Return the log-likelihood ratios of all pairs of classes after every sample.
+
+        Parameters
+        ----------
+        X
+            Series, in any form that `fit` accepts.
+
+        Returns
+        -------
+        llr
+            (n, T, K, K) log-likelihood ratios; ``llr[..., k, l]`` is that of class k against class l.
+        """
         scores = self.scores(X)
         return scores[..., :, None] - scores[..., None, :]
 
     def posteriors(self, X: Any) -> np.ndarray:
-        """Return the class probabilities (n, T, K) after every sample, under the prior."""
+        """Return the class probabilities after every sample.
+
+        Parameters
+        ----------
+        X
+            Series, in any form that `fit` accepts.
+
+        Returns
+        -------
+        probabilities
+            (n, T, K) posterior probabilities of the classes under the prior ``prior_``; NaN after the end of
+            a series that is shorter than T.
+        """
         return softmax(self.scores(X).astype(np.float64) + np.log(self.prior_), axis=-1)
 
     def decide(self, X: Any) -> Decisions:
-        """Decide on every series by the stopping rule: labels, times, forced, scores at those times."""
+        """Apply the stopping rule to every series.
+
+        Parameters
+        ----------
+        X
+            Series, in any form that `fit` accepts.
+
+        Returns
+        -------
+        decisions
+            `Decisions` with labels, stopping times and the scores at these times.
+
+        Examples
+        --------
+        >>> import stopwise as sw
+        >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0), rule=sw.FixedTime(3)).fit(X, y)
+        >>> clf.decide(X).times.max().item()
+        3
+        """
         series, rule = self._checked_series(X), self.rule_.with_prior(self.prior_)
         batches = scored(self.model_, self.inputs_, series)
         return Decisions.join([rule.decide(scores, ends) for _, scores, ends in batches], self.classes_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the labels (n,) decided for."""
+        """Return the labels that the stopping rule decides for.
+
+        Parameters
+        ----------
+        X
+            Series, in any form that `fit` accepts.
+
+        Returns
+        -------
+        labels
+            (n,) predicted labels.
+        """
         return self.decide(X).labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the class probabilities (n, K) at the stopping time, under the prior."""
+        """Return the class probabilities at the stopping times.
+
+        Parameters
+        ----------
+        X
+            Series, in any form that `fit` accepts.
+
+        Returns
+        -------
+        probabilities
+            (n, K) posterior probabilities of the classes under the prior ``prior_``.
+        """
         return softmax(self.decide(X).scores.astype(np.float64) + np.log(self.prior_), axis=1)
 
     def calibrate(
@@ -216,32 +334,45 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         per_class: bool = False,
         conditional: bool = False,
     ) -> Self:
-        """Set a stopping rule that keeps a promise: as early as can be shown on fresh series.
+        """Set a stopping rule with a guaranteed error rate, calibrated on series unseen in training.
 
-        `print(clf.rule_.guarantee)` says what is promised. It holds with probability `confidence` over draws
-        of the calibration series, however wrong the scores are, if new series come from the same source.
+        The rule stops as early as the guarantee allows. The guarantee holds with probability `confidence`
+        over draws of the calibration series, even if the scores are wrong, provided that new series come
+        from the same source. `print(clf.rule_.guarantee)` shows it. Exactly one of `error_rate` and
+        `accuracy_gap` is required.
 
         Parameters
         ----------
-        X, y
-            Series that the model has not seen, and labels: at least 59 for an error rate of 5 %.
+        X
+            Calibration series that were not used in `fit`: at least 59 for an error rate of 5 % with the
+            default confidence.
+        y
+            (n,) labels of the calibration series.
         error_rate
-            Share of new series that may be decided wrongly; or {label: share}, for each of these classes.
+            Maximum share of new series that are decided wrongly; or a dict {label: share} with the maximum
+            for each of these classes.
         accuracy_gap
-            Instead: share that may be decided wrongly and would have been decided rightly at the end.
+            Maximum share of new series that are decided wrongly but would have been decided correctly at
+            their end; or a dict {label: share}.
         confidence
-            Probability that the promise holds.
+            Probability that the guarantee holds.
         per_class
-            True: the share holds for every class among its own series.
+            True: the guarantee holds for each class separately, among the series of that class.
         conditional
-            True: the gap holds among the series decided by step t, for every t.
+            With `accuracy_gap`. True: for every step t, the guarantee holds among the series that are
+            decided by step t.
+
+        Returns
+        -------
+        clf
+            The classifier itself, with the calibrated rule as ``rule_``.
 
         Examples
         --------
         >>> import stopwise as sw
-        >>> X, y, _ = sw.datasets.gaussian(n=1400, offset=1.0, channels=4, length=20, seed=0)
-        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:400], y[:400])
-        >>> clf.calibrate(X[400:], y[400:], error_rate=0.1).rule_.guarantee.confidence
+        >>> X, y, _ = sw.datasets.gaussian(n=500, channels=3, length=10, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:100], y[:100])
+        >>> clf.calibrate(X[100:], y[100:], error_rate=0.1).rule_.guarantee.confidence
         0.95
         """
         series, indices = self._fresh_series(X, y)
@@ -270,34 +401,46 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         objective: str | None = None,
         loss: Any = None,
     ) -> Self:
-        """Set the best stopping rule for a purpose, without a promise.
+        """Set the stopping rule that is best for a goal, without a guaranteed error rate.
+
+        Exactly one of `cost`, `mean_time` and `objective` is the goal.
 
         Parameters
         ----------
-        X, y
-            Series that the model has not seen, and labels.
+        X
+            Series that were not used in `fit`.
+        y
+            (n,) labels of these series.
         cost
-            Cost of a sample, where a wrong decision costs `loss`: the cheapest rule for this length.
+            Cost of a sample, in the units of `loss`. The rule is the `FiniteHorizon` of least cost for
+            series of this length.
         mean_time
-            Instead: the most samples to take on average.
+            Maximum mean number of samples before a decision. The rule is an `SPRT`.
         objective
-            Instead: "harmonic_mean", of accuracy and 1 − earliness.
+            "harmonic_mean": maximize the harmonic mean of accuracy and 1 − earliness. The rule is an `SPRT`.
         loss
-            With `cost`: one number (1), a (K, K) table, or {(true label, decided label): loss}.
+            With `cost`: the loss of a wrong decision. One number (default 1), a (K, K) table by true class
+            (row) and decided class (column), or a dict {(true label, decided label): loss}.
+
+        Returns
+        -------
+        clf
+            The classifier itself, with the fitted rule as ``rule_``.
 
         Examples
         --------
         >>> import stopwise as sw
-        >>> X, y, _ = sw.datasets.gaussian(n=800, offset=1.0, channels=4, length=20, seed=0)
-        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:400], y[:400])
-        >>> bool(clf.fit_rule(X[400:], y[400:], mean_time=3).decide(X).times.mean() < 3.5)
+        >>> X, y, _ = sw.datasets.gaussian(n=300, offset=1.0, channels=3, length=10, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X[:100], y[:100])
+        >>> clf = clf.fit_rule(X[100:], y[100:], mean_time=3)
+        >>> bool(clf.decide(X[100:]).times.mean() <= 3)
         True
         """
         check_is_fitted(self)
         if X is None and y is None:
             raise ValueError(
                 f"`X` and `y` are needed: {type(self.model_).__name__} keeps no held-out scores of its "
-                "training series. Pass series that it has not seen."
+                "training series. Pass series that were not used in fit()."
             )
         series, indices = self._fresh_series(X, y)
         self.rule_ = rules.fit_rule(
@@ -314,22 +457,82 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def stream(self, state: Mapping[str, Any] | None = None) -> Stream:
-        """Return a stream to feed sample by sample; `state` is what another stream's `state()` returned."""
+        """Return a stream that classifies one series sample by sample.
+
+        Parameters
+        ----------
+        state
+            The result of `Stream.state` of an earlier stream, to continue from there. None: a new stream.
+
+        Returns
+        -------
+        stream
+            A `stopwise.streaming.stream.Stream`.
+
+        Examples
+        --------
+        >>> import stopwise as sw
+        >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0), rule=sw.FixedTime(2)).fit(X, y)
+        >>> stream = clf.stream()
+        >>> stream.update(X[0, 0]) is None
+        True
+        >>> stream.update(X[0, 1]).time
+        2
+        """
         return Stream(self._engine(), state)
 
     def streams(
         self, *, max_streams: int = 100_000, on_drop: Callable[[Hashable, Stream], None] | None = None
     ) -> Streams:
-        """Return many keyed streams that advance together; see `stopwise.streaming.streams.Streams`."""
+        """Return a container of many streams, identified by keys and updated in batches.
+
+        Parameters
+        ----------
+        max_streams
+            Maximum number of streams held at a time. Beyond it, the least recently updated stream is
+            dropped.
+        on_drop
+            Function that is called with the key and the `Stream` of each dropped stream. None: log a
+            warning.
+
+        Returns
+        -------
+        streams
+            A `stopwise.streaming.streams.Streams`.
+        """
         return Streams(self._engine(), max_streams=max_streams, on_drop=on_drop)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted classifier to a model folder; `stopwise.load` reads it."""
+        """Save the fitted classifier to a folder, to be read by `stopwise.load`.
+
+        Parameters
+        ----------
+        path
+            The folder: new, empty, or with a saved classifier, which is replaced.
+        """
         check_is_fitted(self)
         save_model(path, self.model_.tensors(), describe(self))
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; model__name and rule__name also where the model is a name and the rule None."""
+        """Set parameters of the classifier, its model and its rule.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, nested ones as ``model__order`` or ``rule__threshold``. Nested parameters
+            also work if `model` is a name or `rule` is None; the default model or rule is created first.
+
+        Returns
+        -------
+        clf
+            The classifier itself.
+
+        Examples
+        --------
+        >>> EarlyClassifier("tanh").set_params(model__order=2)
+        EarlyClassifier(model=TanhTandem(order=2))
+        """
         if isinstance(self.model, str) and any(name.startswith("model__") for name in params):
             self.model = models.make(self.model)
         if self.rule is None and any(name.startswith("rule__") for name in params):
@@ -343,11 +546,11 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made again on demand."""
+        """Exclude what is created again on first use."""
         return super().__getstate__() | {"_shared": None}
 
     def _engine(self) -> Engine:
-        """Return what streams share. Weights are read and hashed once; the rule is that of the moment."""
+        """Return the engine of new streams: weights are hashed once, the rule is the current one."""
         check_is_fitted(self)
         if self._shared is None:
             text = self.model_.digest(repr((self.inputs_.to_dict(), self.classes_)))
@@ -364,17 +567,17 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         return series
 
     def _checked_series(self, X: Any) -> SeriesSet:
-        """Return series to score, if they have the channels of the training series."""
+        """Return X as a `SeriesSet`; raise an error if its channels differ from training."""
         check_is_fitted(self, "inputs_")
         series = self._series(X, fitting=False)
         self.inputs_.check_channels(series)
         return series
 
     def _fresh_series(self, X: Any, y: Any) -> tuple[SeriesSet, np.ndarray]:
-        """Return series and class indices; refuse series that the model has seen."""
+        """Return series and class indices; raise an error if some series were used in `fit`."""
         series = self._checked_series(X)
         indices = known_indices("`y`", y, len(series), self.classes_)
-        self._seen.refuse_seen(series)
+        self._seen.check_unseen(series)
         return series, indices
 
     def _examples(self, series: SeriesSet, indices: np.ndarray, groups: Any = None) -> Examples:
@@ -382,9 +585,34 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
 
 def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | None = None) -> EarlyClassifier:
-    """Read a classifier from the folder that `EarlyClassifier.save` wrote.
+    """Load a classifier that was saved by `EarlyClassifier.save`.
 
-    Pass the unfitted `model` and the class of the `rule` if they are your own: a file cannot run code.
+    Loading never runs code from the folder.
+
+    Parameters
+    ----------
+    path
+        The folder of the saved classifier.
+    model
+        An unfitted instance of the model, if the model is not part of stopwise.
+    rule
+        The class of the stopping rule, if the rule is not part of stopwise.
+
+    Returns
+    -------
+    clf
+        The fitted classifier.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import stopwise as sw
+    >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+    >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
+    >>> folder = tempfile.mkdtemp()
+    >>> clf.save(folder)
+    >>> bool((sw.load(folder).scores(X) == clf.scores(X)).all())
+    True
     """
     tensors, about = load_model(path)
     try:

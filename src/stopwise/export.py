@@ -1,4 +1,4 @@
-"""A classifier's step as an ONNX graph: state and sample in, state out, for any runtime."""
+"""Export of one streaming step of a classifier as an ONNX graph."""
 
 from __future__ import annotations
 
@@ -15,37 +15,53 @@ from torch import Tensor, nn
 from stopwise.atomic import atomic_write
 from stopwise.estimator import EarlyClassifier
 
-NEXT = "next_"  # before the names of what comes out
+NEXT = "next_"  # prefix of the output names
 TRIED_STEPS = 20
 TOLERANCE = 1e-5
 
 
 def export_onnx(clf: EarlyClassifier, path: str | Path) -> float:
-    """Write one step of a fitted classifier as an ONNX graph, and try it in onnxruntime.
+    """Export one step of a fitted classifier as an ONNX graph, and test it with onnxruntime.
 
-    Inputs are ``x`` (S, D), a sample of each of S streams in double precision, and the state, each (S, ...):
-    zeros at the start, but for ``held``, of a model with missing="mask", which starts as `fill` in the
-    metadata. Outputs are the next state, named ``next_…``; its scores are ``next_scores`` (S, K). The
-    metadata ``stopwise`` is JSON: classes, prior, the stopping rule, missing and fill.
+    The graph takes one sample and the state of each of S streams, and returns the next state:
+
+    - Input ``x`` (S, D): one sample per stream, in double precision.
+    - One input (S, ...) per state array. Start with zeros, except for ``held`` of a classifier with
+      missing="mask": start with the value ``fill`` of the metadata.
+    - One output per state array, with the prefix ``next_``. The scores are ``next_scores`` (S, K).
+    - Metadata ``stopwise``: a JSON object with ``classes``, ``prior``, ``rule``, ``missing`` and ``fill``.
 
     Parameters
     ----------
     clf
-        The classifier.
+        The fitted classifier.
     path
-        The file, .onnx.
+        The file to write, with the suffix ``.onnx``.
 
     Returns
     -------
     difference
-        The largest relative difference between torch and onnxruntime over some random steps.
+        The largest relative difference between the scores of torch and onnxruntime over some random steps.
+
+    Raises
+    ------
+    ImportError
+        If the packages of the extra ``stopwise[export]`` are not installed.
+    RuntimeError
+        If the difference is too large. The file is not written.
+
+    Examples
+    --------
+    >>> import stopwise as sw
+    >>> export_onnx(sw.load("model"), "model.onnx")  # doctest: +SKIP
+    1.2e-07
     """
     try:
         import onnx
         import onnxruntime
-        import onnxscript  # noqa: F401 - what torch writes ONNX with
+        import onnxscript  # noqa: F401 - used by torch.onnx.export
     except ImportError as error:
-        raise ImportError("export needs ONNX: pip install 'stopwise[export]'.") from error
+        raise ImportError("ONNX export needs more packages: pip install 'stopwise[export]'.") from error
     path = Path(path)
     graph = _Graph(clf)
     about = {
@@ -63,14 +79,14 @@ def export_onnx(clf: EarlyClassifier, path: str | Path) -> float:
         difference = _difference(graph, onnxruntime.InferenceSession(str(temporary)))
         if not difference <= TOLERANCE:
             raise RuntimeError(
-                f"onnxruntime gives other scores than torch (relative difference {difference:.2g}); "
-                f"{path} was not written."
+                "the scores of onnxruntime differ from those of torch: relative difference "
+                f"{difference:.2g}, allowed {TOLERANCE:g}. {path} was not written."
             )
     return difference
 
 
 class _Graph(nn.Module):
-    """The step with the state as separate arguments, as a graph must have it."""
+    """One step with each state array as a separate argument, as `torch.onnx.export` requires."""
 
     def __init__(self, clf: EarlyClassifier) -> None:
         super().__init__()
@@ -80,11 +96,11 @@ class _Graph(nn.Module):
 
     @property
     def channels(self) -> int:
-        """D, the numbers in a sample."""
+        """D, the number of channels."""
         return self.inputs.channels
 
     def start(self, streams: int) -> dict[str, Tensor]:
-        """Return the state of streams that have seen nothing."""
+        """Return the state of streams before their first sample."""
         return self.step.start(streams) | self.inputs.start(streams)
 
     def forward(self, x: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
@@ -96,12 +112,12 @@ class _Graph(nn.Module):
 
 
 def _exported(graph: _Graph) -> Any:
-    """Return the ONNX model of a graph, for any number of streams."""
+    """Return the ONNX model of a graph, with a variable number of streams."""
     streams = torch.export.Dim("streams", min=1)
     state = graph.start(2)
     log = logging.getLogger("torch.onnx")
     level = log.level
-    log.setLevel(logging.ERROR)  # it reports packages that are not needed
+    log.setLevel(logging.ERROR)  # hides warnings about optional packages
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -120,7 +136,7 @@ def _exported(graph: _Graph) -> Any:
 
 
 def _difference(graph: _Graph, session: Any) -> float:
-    """Return the largest difference of scores between torch and a session, relative to the largest."""
+    """Return the largest difference between torch and onnxruntime, relative to the largest score."""
     rng = np.random.default_rng(0)
     ours = graph.start(3)
     theirs = {name: value.numpy() for name, value in ours.items()}

@@ -1,7 +1,7 @@
-"""Keyed streams on Spark Structured Streaming: partitioned by key, the state carried by Spark.
+"""Early classification of keyed streams on Spark Structured Streaming.
 
-Spark keeps each key's state, restarts it from its checkpoint, and spreads keys over machines; each worker
-loads the model once. The scores are those of a local `Stream`.
+Spark partitions the streams by key, stores the state of each key and recovers it from its checkpoint. Each
+worker loads the model once. The scores are the same as those of a local `Stream`.
 """
 
 from __future__ import annotations
@@ -35,32 +35,42 @@ def decide(
 ) -> DataFrame:
     """Decide on the keyed streams of a streaming data frame.
 
+    Samples that arrive after the decision on their stream are ignored.
+
     Parameters
     ----------
     frame
-        A streaming frame with a row a sample.
+        A streaming data frame with one row per sample.
     model
-        Folder of a saved classifier, at the same path on every worker.
+        Folder of a saved classifier. It must have the same path on every worker.
     key
-        Column of the stream's key.
+        Column with the key of the stream.
     channels
-        Columns of the sample, in the order of training. Null is a missing number.
+        Columns with the channels of the sample, in the same order as in training. Null is a missing value.
     order_by
-        Column that orders the samples of a key inside a micro-batch, where Spark promises no order. Without
-        it rows are taken as they come.
+        Column by which the samples of a key are sorted within a micro-batch, because Spark does not
+        guarantee their order. None: samples are taken in the order in which they arrive.
     end
-        Boolean column, true with the last sample of a stream: a decision is forced then.
+        Boolean column that is true for the last sample of a stream. If there is no decision by then, it is
+        forced. None: streams have no end.
 
     Returns
     -------
     decisions
-        A streaming frame with the key and label, time, forced and scores: a row a decision, in append mode.
-        Samples after a decision are ignored.
+        A streaming data frame in append mode, with one row per decision and the columns of the key,
+        ``label``, ``time``, ``forced`` and ``scores``.
+
+    Examples
+    --------
+    >>> schema = "key string, t int, u double, v double"
+    >>> samples = spark.readStream.schema(schema).json("samples")  # doctest: +SKIP
+    >>> decide(samples, "model", key="key", channels=["u", "v"], order_by="t")  # doctest: +SKIP
+    DataFrame[key: string, label: string, time: bigint, forced: boolean, scores: array<double>]
     """
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     about = _Columns(str(model), key, tuple(channels), order_by, end)
-    # Here, so that a model that cannot be read is an error before the query starts.
+    # Load the model here as well: if it cannot be read, the error is raised before the query starts.
     _classifier(about.model)
     kind = frame.schema[key].dataType.simpleString()
     return frame.groupBy(key).applyInPandasWithState(
@@ -69,7 +79,7 @@ def decide(
 
 
 class _Columns:
-    """What a worker does with the rows of one key; picklable, and small."""
+    """Process the rows of one key on a worker. Spark pickles it, so it only holds names and paths."""
 
     def __init__(
         self, model: str, key: str, channels: tuple[str, ...], order_by: str | None, end: str | None
@@ -99,7 +109,7 @@ class _Columns:
             yield pd.DataFrame(row)
 
     def _take(self, stream: Stream, rows: pd.DataFrame) -> Decision | None:
-        """Feed rows to a stream; return the decision if it falls here."""
+        """Feed rows to a stream; return the decision if it is made on one of them."""
         if stream.decided is not None:
             return None
         samples = rows[list(self.channels)].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -115,19 +125,19 @@ class _Columns:
 
 @lru_cache(maxsize=4)
 def _classifier(path: str) -> EarlyClassifier:
-    """Return a classifier, read once in a worker."""
+    """Load a classifier, once per worker."""
     return load(path)
 
 
 def pack(state: dict[str, np.ndarray]) -> bytes:
-    """Return a stream's state as bytes; `unpack` reads them, and runs no code of theirs."""
+    """Return the state of a stream as bytes; `unpack` reads them without running code from them."""
     buffer = io.BytesIO()
     np.savez(buffer, **state)  # type: ignore[arg-type]
     return buffer.getvalue()
 
 
 def unpack(data: bytes) -> dict[str, np.ndarray]:
-    """Return the state that `pack` packed.
+    """Return the state from the bytes that `pack` returned.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def check_scores(scores: Any, lengths: Any = None, *, name: str = "scores") -> t
     if array.dtype.kind != "f":
         array = array.astype(np.float64)
     lengths = check_lengths(lengths, n, steps)
-    # A finite sum implies finite terms. A sum that is not may have overflowed, so check each term then.
+    # A finite sum implies finite terms. An infinite sum may be an overflow, so then each term is checked.
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum(dtype=np.float64)
     if not np.isfinite(total) and not np.isfinite(array[inside(lengths, steps)]).all():

@@ -1,4 +1,4 @@
-"""The commands as a user types them."""
+"""The commands `train`, `evaluate` and `demo`, and error messages."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def model(run, folder):
     return folder / "model"
 
 
-def test_train_says_what_comes_next(run, folder):
+def test_train_prints_a_summary_and_the_next_command(run, folder):
     printed = run(
         "train",
         folder / "train.csv",
@@ -53,7 +53,7 @@ def test_train_says_what_comes_next(run, folder):
     assert "stopwise evaluate" in printed
 
 
-def test_train_takes_npy_pairs_and_json(run, folder):
+def test_train_on_npy_files_with_json_output(run, folder):
     printed = run(
         "train", folder / "train_X.npy", "-o", folder / "third", "--set", "training.max_epochs=1", "--json"
     )
@@ -61,7 +61,7 @@ def test_train_takes_npy_pairs_and_json(run, folder):
 
 
 @pytest.mark.parametrize(("word", "setting"), [("each", True), ("together", "together"), ("none", False)])
-def test_train_scales_as_printed(run, folder, tmp_path, word, setting):
+def test_train_standardize_option(run, folder, tmp_path, word, setting):
     run(
         "train",
         folder / "train.npz",
@@ -77,13 +77,13 @@ def test_train_scales_as_printed(run, folder, tmp_path, word, setting):
     assert sw.load(tmp_path).standardize == setting
 
 
-def test_options_of_a_model_are_listed(run):
+def test_train_lists_the_options_of_a_model(run):
     listed = " ".join(run("train", "--model", "tandemformer", "--options").split())
     assert all(name in listed for name in ("order", "head_size", "training.gradient_clip", '"nsp"'))
     assert "alpha" not in listed
 
 
-def test_settings_and_prior_reach_the_model(run, folder, tmp_path):
+def test_train_passes_settings_and_prior_to_the_model(run, folder, tmp_path):
     settings = ("--set", "order=1", "--set", "training.max_epochs=1", "--set", "loss=lllr")
     prior = ("--prior", "left=0.25", "--prior", "right=0.75")
     run("train", folder / "train.npz", "-o", tmp_path, "--model", "tanh", *settings, *prior, "--seed", 3)
@@ -94,7 +94,7 @@ def test_settings_and_prior_reach_the_model(run, folder, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [(), ("data.npz",)])
-def test_missing_arguments_are_named(run, arguments):
+def test_missing_arguments_exit_with_code_2(run, arguments):
     assert run("train", *arguments, code=2) == ""
 
 
@@ -106,7 +106,7 @@ def test_evaluate_prints_a_table(run, folder, model):
     assert (folder / "sat.png").stat().st_size > 10_000
 
 
-def test_evaluate_in_json_equals_the_library(run, folder, model):
+def test_evaluate_with_json_output_equals_the_library(run, folder, model):
     printed = json.loads(run("evaluate", model, folder / "test.csv", "--json"))
     clf = sw.load(model)
     data = sw.datasets.read(folder / "test.csv")
@@ -116,7 +116,7 @@ def test_evaluate_in_json_equals_the_library(run, folder, model):
     assert printed["rules"][0]["accuracy"] == pytest.approx((d.labels == data.y).mean())
 
 
-def test_a_training_resumes_from_its_checkpoint(run, folder):
+def test_train_resumes_from_a_checkpoint(run, folder):
     options = (
         "train",
         folder / "train.npz",
@@ -137,7 +137,7 @@ def test_a_training_resumes_from_its_checkpoint(run, folder):
     ("arguments", "message"),
     [
         (("train", "nothing.npz", "-o", "m"), "nothing.npz"),
-        (("evaluate", "nowhere", "nothing.npz"), "No stopwise model at nowhere"),
+        (("evaluate", "nothing", "nothing.npz"), "No stopwise model at nothing"),
         (("train", "{folder}/train.npz", "-o", "m", "--model", "tnh"), "Did you mean 'tanh'"),
         (("train", "{folder}/train.npz", "-o", "m", "--set", "order=9"), "`order` must be in [0, T−1]"),
         (("train", "{folder}/train.npz", "-o", "m", "--error-rate", "2"), "error_rate"),
@@ -153,31 +153,31 @@ def test_a_training_resumes_from_its_checkpoint(run, folder):
         (("evaluate", "{folder}/model", "{folder}/train_X.npy"), "labels the model does not know: 0, 1"),
     ],
 )
-def test_wrong_use_is_one_line(folder, model, arguments, message, refusal):
+def test_invalid_arguments_print_one_line(folder, model, arguments, message, refusal):
     np.savez(folder / "nolabel.npz", X=np.zeros((3, 4)))
     assert message in refusal(*(part.format(folder=folder) for part in arguments))
 
 
-def test_the_installed_command_ends_with_code_2_and_no_traceback(folder):
+def test_an_error_exits_with_code_2_without_a_traceback(folder):
     command = [sys.executable, "-m", "stopwise.cli", "train", "nothing.npz", "-o", str(folder / "m")]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 2
     assert result.stderr == "stopwise: nothing.npz does not exist.\n"
 
 
-def test_help_names_the_commands(run):
+def test_help_lists_the_commands(run):
     printed = run("--help")
     assert all(command in printed for command in ("demo", "train", "evaluate"))
 
 
-def test_demo_prints_its_table_and_draws(run, monkeypatch, tmp_path):
+def test_demo_prints_tables_and_saves_pictures(run, monkeypatch, tmp_path):
     monkeypatch.setattr(demo, "TRAIN", 60)
     monkeypatch.setattr(demo, "TEST", 40)
     monkeypatch.setattr(demo, "EPOCHS", 1)
     monkeypatch.setattr(demo, "CHANNELS", 4)
     once = cache(lambda: real(seed=0, progress=False))
     real = demo.run
-    monkeypatch.setattr(demo, "run", lambda **_: once())  # the second time is for its output alone
+    monkeypatch.setattr(demo, "run", lambda **_: once())  # train once, for both runs of the command
     printed = run("demo", "--out", tmp_path)
     assert all(name in printed for name in demo.MODELS)
     assert {path.name for path in tmp_path.glob("*.png")} == {

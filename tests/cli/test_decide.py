@@ -1,4 +1,4 @@
-"""`stopwise decide` as a program that is fed, interrupted, killed and restarted."""
+"""`stopwise decide`: decisions, invalid lines, interrupts and restarts."""
 
 import json
 import os
@@ -43,8 +43,8 @@ def start(folder, *options):
     )
 
 
-def talk(folder, text, *options, code=0):
-    """Feed a text to the program as a process of its own."""
+def decide_in_process(folder, text, *options, code=0):
+    """Run the command in a separate process, with `text` as standard input."""
     process = start(folder, *options)
     out, err = process.communicate(text, timeout=120)
     assert process.returncode == code, err
@@ -52,14 +52,14 @@ def talk(folder, text, *options, code=0):
 
 
 def decide(folder, text, *options):
-    """Feed a text to the command in this process, which is quicker."""
+    """Run the command in this process, which is faster, with `text` as standard input."""
     result = CliRunner().invoke(app, ["decide", str(folder / "model"), *map(str, options)], input=text)
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
 
 
 def lines(X):
-    """All series side by side, a step at a time."""
+    """Return the samples of all series as JSON lines, ordered by time."""
     places = [(t, i) for t in range(X.shape[1]) for i in range(len(X))]
     return "".join(json.dumps({"key": f"s{i}", "x": X[i, t].tolist()}) + "\n" for t, i in places)
 
@@ -76,13 +76,13 @@ def check(printed, clf, X):
         np.testing.assert_allclose(one["scores"], decision.scores, rtol=1e-4, atol=1e-4)
 
 
-def test_keyed_lines_are_decided_as_whole_series(folder, clf, X):
-    printed, err = talk(folder, lines(X))
+def test_keyed_streams_are_decided_like_complete_series(folder, clf, X):
+    printed, err = decide_in_process(folder, lines(X))
     check(printed, clf, X)
     assert err == ""
 
 
-def test_csv_from_a_file_without_a_key(folder, clf, X, tmp_path):
+def test_csv_file_without_keys(folder, clf, X, tmp_path):
     np.savetxt(tmp_path / "one.csv", X[0], delimiter=",", header="u,v", comments="")
     (printed,), _ = decide(folder, "", "--input", tmp_path / "one.csv")
     decision = clf.decide(X[:1])[0]
@@ -94,26 +94,26 @@ def test_csv_from_a_file_without_a_key(folder, clf, X, tmp_path):
     assert "key" not in printed
 
 
-def test_bad_lines_are_printed_and_left_out(folder, clf, X):
+def test_invalid_lines_are_reported_and_skipped(folder, clf, X):
     good = lines(X).splitlines(keepends=True)
     bad = ["oops\n", '{"key": "s0", "x": [1, 2, 3]}\n', '{"key": "nobody", "end": true}\n']
     mixed = [*good[:3], *bad, *good[3:]]
     printed, err = decide(folder, "".join(mixed))
     check(printed, clf, X)
-    assert [line.split(":")[1].strip() for line in err.splitlines()] == ["line 4", "line 5", "line 6"]
+    assert [line.split(":")[1] for line in err.splitlines()] == [f" line {n} skipped" for n in (4, 5, 6)]
 
 
-def test_strict_stops_at_the_first_bad_line(folder):
-    _, err = talk(folder, '{"x": [1, 2]}\noops\n', "--strict", code=2)
+def test_strict_stops_at_the_first_invalid_line(folder):
+    _, err = decide_in_process(folder, '{"x": [1, 2]}\noops\n', "--strict", code=2)
     assert "line 2" in err
 
 
-def test_the_end_of_a_stream_forces_its_decision(folder):
+def test_an_end_line_forces_the_decision(folder):
     printed, _ = decide(folder, '{"key": "a", "x": [0, 0]}\n{"key": "a", "end": true}\n')
     assert printed[0]["forced"]
 
 
-def test_an_answer_comes_before_the_next_line_is_there(folder):
+def test_a_decision_is_printed_before_the_next_line_arrives(folder):
     process = start(folder)
     sure = json.dumps({"key": "a", "x": [30.0, 0.0]}) + "\n"
     process.stdin.write(sure)
@@ -123,7 +123,7 @@ def test_an_answer_comes_before_the_next_line_is_there(folder):
     assert process.returncode == 0
 
 
-def test_states_let_a_restart_go_on(folder, clf, X, tmp_path):
+def test_a_restart_resumes_from_the_saved_states(folder, clf, X, tmp_path):
     text = lines(X).splitlines(keepends=True)
     first, _ = decide(folder, "".join(text[:15]), "--state", tmp_path)
     rest, err = decide(folder, "".join(text[15:]) + ENDS, "--state", tmp_path)
@@ -131,7 +131,7 @@ def test_states_let_a_restart_go_on(folder, clf, X, tmp_path):
     assert "resuming 6 streams as they were after sample 15" in err
 
 
-def test_a_killed_run_loses_only_what_came_after_the_last_save(folder, clf, X, tmp_path):
+def test_a_killed_run_loses_only_samples_after_the_last_save(folder, clf, X, tmp_path):
     text = lines(X).splitlines(keepends=True)
     process = start(folder, "--state", tmp_path, "--save-every", 6)
     process.stdin.write("".join(text[:14]))
@@ -140,7 +140,7 @@ def test_a_killed_run_loses_only_what_came_after_the_last_save(folder, clf, X, t
     time.sleep(1.0)
     process.kill()
     first = [json.loads(line) for line in process.communicate()[0].splitlines()]
-    rest, err = talk(folder, "".join(text[12:]) + ENDS, "--state", tmp_path)
+    rest, err = decide_in_process(folder, "".join(text[12:]) + ENDS, "--state", tmp_path)
     assert "after sample 12" in err
     printed = {one["key"]: one for one in rest} | {one["key"]: one for one in first}
     check(list(printed.values()), clf, X)
@@ -151,13 +151,13 @@ def test_an_interrupt_saves_the_states(folder, tmp_path):
     with start(folder, "--state", tmp_path) as process:
         process.stdin.write('{"key": "a", "x": [0, 0]}\nnonsense\n')
         process.stdin.flush()
-        process.stderr.readline()  # the nonsense was read, hence the sample before it
+        process.stderr.readline()  # the invalid line was read, so the sample before it was read too
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
     assert (tmp_path / "streams.safetensors").exists()
 
 
-def test_a_closed_pipe_ends_it_cleanly(folder):
+def test_a_closed_output_pipe_exits_with_code_0(folder):
     with start(folder) as process:
         process.stdout.close()
         sure = "".join(json.dumps({"key": i, "x": [30.0, 0.0]}) + "\n" for i in range(50))
@@ -170,9 +170,9 @@ def test_a_closed_pipe_ends_it_cleanly(folder):
             process.stdin.close()
 
 
-def test_a_damaged_state_is_printed_and_kept(folder, tmp_path):
+def test_a_damaged_state_raises_and_is_not_overwritten(folder, tmp_path):
     (tmp_path / "streams.safetensors").write_bytes(b"rubbish")
-    _, err = talk(folder, '{"x": [0, 0]}\n', "--state", tmp_path, code=2)
+    _, err = decide_in_process(folder, '{"x": [0, 0]}\n', "--state", tmp_path, code=2)
     assert "damaged" in err
     assert (tmp_path / "streams.safetensors").read_bytes() == b"rubbish"
 
@@ -182,4 +182,4 @@ def wait_for(path):
         if os.path.exists(path):
             return
         time.sleep(0.1)
-    raise AssertionError(f"{path} never came")
+    raise AssertionError(f"{path} was not created")

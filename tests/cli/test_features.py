@@ -1,4 +1,4 @@
-"""`stopwise features` as a user types it: what it writes is what `train` and `evaluate` take."""
+"""`stopwise features`, and training and evaluation on its output."""
 
 import json
 import sys
@@ -24,12 +24,14 @@ def videos(tmp_path_factory):
     return folder
 
 
-def test_from_videos_to_a_judged_classifier(run, videos, tmp_path):
-    said = run("features", videos, "--backbone", "small", "--size", 16, "--frames", 5, "-o", tmp_path / "f")
-    assert "the weights of small are random, and so are the features" in " ".join(said.split())
+def test_features_can_be_used_by_train_and_evaluate(run, videos, tmp_path):
+    printed = run(
+        "features", videos, "--backbone", "small", "--size", 16, "--frames", 5, "-o", tmp_path / "f"
+    )
+    assert "the weights of small are random, and so are the features" in " ".join(printed.split())
     assert json.loads((tmp_path / "f" / "features.json").read_text())["settings"]["trained"] is False
-    assert "train: 12 videos of 2 classes, 5 frames, 64 features each." in said
-    assert f"Next: stopwise train {tmp_path / 'f' / 'train'} -o MODEL" in said
+    assert "train: 12 videos of 2 classes, 5 frames, 64 features each." in printed
+    assert f"Next: stopwise train {tmp_path / 'f' / 'train'} -o MODEL" in printed
     run(
         "train",
         tmp_path / "f" / "train",
@@ -41,15 +43,15 @@ def test_from_videos_to_a_judged_classifier(run, videos, tmp_path):
         "training.max_epochs=20",
         "--json",
     )
-    judged = json.loads(run("evaluate", tmp_path / "m", tmp_path / "f" / "test", "--json"))
-    assert judged["n"] == 4
-    assert judged["rules"][0]["error"] == 0
+    result = json.loads(run("evaluate", tmp_path / "m", tmp_path / "f" / "test", "--json"))
+    assert result["n"] == 4
+    assert result["rules"][0]["error"] == 0
 
 
-def test_fit_says_nothing_of_random_weights(run, videos, tmp_path):
+def test_no_note_on_untrained_weights_with_fit(run, videos, tmp_path):
     common = ["features", videos, "--backbone", "small", "--size", 16, "--frames", 3]
-    said = run(*common, "--fit", "--epochs", 1, "-o", tmp_path / "f")
-    assert "random" not in said
+    printed = run(*common, "--fit", "--epochs", 1, "-o", tmp_path / "f")
+    assert "are random" not in printed
     assert (tmp_path / "f" / "encoder.safetensors").exists()
     report = json.loads(
         run(*common, "--weights", tmp_path / "f" / "encoder.safetensors", "-o", tmp_path / "g", "--json")
@@ -64,16 +66,16 @@ def test_skipped_videos_are_listed(run, videos, tmp_path):
         for path in (videos / label).iterdir():
             (tmp_path / "w" / label / path.name).write_bytes(path.read_bytes())
     (tmp_path / "w" / "dark" / "[x].mp4").write_bytes(b"")
-    said = run("features", tmp_path / "w", "--backbone", "small", "--size", 8, "-o", tmp_path / "f")
-    assert "Skipped: dark/[x].mp4: the file is empty" in said
+    printed = run("features", tmp_path / "w", "--backbone", "small", "--size", 8, "-o", tmp_path / "f")
+    assert "Skipped: dark/[x].mp4: the file is empty" in printed
 
 
-def test_a_wrong_folder_is_told(run, tmp_path):
+def test_a_missing_folder_raises(run, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"`videos` must be an existing folder of videos; got .*none"):
         run("features", tmp_path / "none", "-o", tmp_path / "f")
 
 
-def test_without_pyav_the_extra_is_named(run, videos, tmp_path, monkeypatch):
+def test_the_error_without_pyav_names_the_extra(run, videos, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(ImportError, match=r"reading videos needs PyAV: pip install 'stopwise\[video\]'"):
         run("features", videos, "--backbone", "small", "-o", tmp_path / "f")

@@ -20,22 +20,22 @@ def folder(tmp_path_factory):
     return path
 
 
-def test_a_cost_gives_the_cheapest_rule(run, folder):
+def test_cost_fits_a_finite_horizon_rule(run, folder):
     printed = run("fit-rule", folder / "model", folder / "held.npz", "--cost", 0.01, "-o", folder / "cheap")
     assert "FiniteHorizon(cost=0.01, horizon=8, 2 classes): on these 600 series" in " ".join(printed.split())
     assert isinstance(sw.load(folder / "cheap").rule_, sw.FiniteHorizon)
 
 
-@pytest.mark.parametrize("purpose", [("--mean-time", 2.5), ("--objective", "harmonic_mean")])
-def test_json_says_what_was_observed(run, folder, purpose):
-    arguments = ("fit-rule", folder / "model", folder / "held.npz", *purpose, "-o", folder / "other")
+@pytest.mark.parametrize("goal", [("--mean-time", 2.5), ("--objective", "harmonic_mean")])
+def test_json_output_contains_the_observed_results(run, folder, goal):
+    arguments = ("fit-rule", folder / "model", folder / "held.npz", *goal, "-o", folder / "other")
     summary = json.loads(run(*arguments, "--json"))
     clf, held = sw.load(folder / "other"), sw.datasets.read(folder / "held.npz")
     assert summary["rule"] == clf.rule_.to_dict()
     decisions = clf.decide(held.X)
     assert summary["observed"]["mean_time"] == pytest.approx(decisions.times.mean())
     assert summary["observed"]["accuracy"] == pytest.approx((decisions.labels == held.y).mean())
-    if purpose[0] == "--mean-time":
+    if goal[0] == "--mean-time":
         assert decisions.times.mean() <= 2.5
 
 
@@ -48,7 +48,7 @@ def test_json_says_what_was_observed(run, folder, purpose):
         (("train.npz", "--cost", "0.01"), "200 of 200 were given to fit"),
     ],
 )
-def test_wrong_use_is_one_line_and_leaves_the_model(folder, arguments, message, refusal):
+def test_invalid_arguments_print_one_line_and_keep_the_model(folder, arguments, message, refusal):
     before = (folder / "model" / "model.json").read_bytes()
     data, *rest = arguments
     assert message in refusal("fit-rule", folder / "model", folder / data, *rest)

@@ -22,16 +22,16 @@ def folder(tmp_path_factory):
 
 
 def settings(clf, names):
-    """The settings of a classifier under these names."""
+    """Return the settings of a classifier with these names."""
     params = clf.get_params() | {"model": clf.model.name}
     nested = {name: f"model__{name.replace('.', '__')}" for name in names}
     return {name: params[name if name in params else nested[name]] for name in names}
 
 
-def test_the_best_settings_go_straight_into_train(run, folder):
+def test_train_uses_the_best_settings(run, folder):
     printed = run("tune", folder / "data.npz", *QUICK, "-o", folder / "best.json")
-    assert "2 trials complete, 0 cut short, 0 diverged." in printed
-    assert "the default settings have 0." in printed
+    assert "2 trials complete, 0 pruned, 0 diverged." in printed
+    assert "with the default settings." in printed
     assert "--params" in printed
     best = json.loads((folder / "best.json").read_text())
     assert (best["order"], best["polish"], best["training.max_epochs"]) == (0, False, 2)
@@ -45,7 +45,7 @@ def test_the_best_settings_go_straight_into_train(run, folder):
     assert changed == best | {"training.max_epochs": 1, "order": None}
 
 
-def test_json_tells_every_trial_and_a_storage_goes_on(run, folder):
+def test_json_output_lists_all_trials_and_a_storage_is_resumed(run, folder):
     options = (
         "--storage",
         f"sqlite:///{folder / 's.db'}",
@@ -66,7 +66,7 @@ def test_json_tells_every_trial_and_a_storage_goes_on(run, folder):
 
 @pytest.mark.usefixtures("default_sigint")
 @pytest.mark.parametrize("kept", [True, False])
-def test_an_interrupted_search_keeps_what_is_done(run, folder, kept, monkeypatch, capsys):
+def test_an_interrupted_search_keeps_the_best_settings(run, folder, kept, monkeypatch, capsys):
     out, calls, judge = folder / f"kept{kept}.json", [], search._Search._judge
 
     def press_control_c(self, clf):
@@ -87,7 +87,7 @@ def test_an_interrupted_search_keeps_what_is_done(run, folder, kept, monkeypatch
         f"stopwise: interrupted after 2 of 9 trials; the best settings so far are in {out}."
     )
     assert printed.endswith(
-        "The same command resumes from here." if kept else "give it to be able to resume."
+        "The same command resumes from here." if kept else "pass --storage to be able to resume."
     )
     assert json.loads(out.read_text())["order"] == 0
     if kept:
@@ -108,7 +108,7 @@ def test_an_interrupted_search_keeps_what_is_done(run, folder, kept, monkeypatch
         (("train", "{folder}/data.npz", "-o", "m", "--params", "{folder}/odd.json"), "Did you mean 'order'"),
     ],
 )  # fmt: skip
-def test_wrong_use_is_one_line(folder, arguments, message, refusal):
+def test_invalid_arguments_print_one_line(folder, arguments, message, refusal):
     (folder / "list.json").write_text("[1]")
     (folder / "odd.json").write_text('{"odrer": 1}')
     assert message in refusal(*(part.format(folder=folder) for part in arguments))

@@ -1,4 +1,4 @@
-"""Labeled series: weights, parts of them, and their digest."""
+"""Labeled series: weights, subsets, splits and digest."""
 
 import pickle
 from dataclasses import replace
@@ -22,11 +22,11 @@ def made(y, classes=None, groups=None):
 
 
 def rows_of(part):
-    """Where the series of a part were at first: their one value."""
+    """Return the original indices of the series of a part, which are their values."""
     return part.read(np.arange(len(part)))[0].ravel().astype(int)
 
 
-def test_sizes():
+def test_number_of_series_steps_and_channels():
     examples = replace(made([0, 1, 0]), lengths=np.array([2, 7, 3]))
     assert (len(examples), examples.steps, examples.channels) == (3, 7, 1)
 
@@ -35,7 +35,7 @@ def test_sizes():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_weights_are_those_of_scikit_learn(seed):
+def test_weights_equal_those_of_scikit_learn(seed):
     y = np.random.default_rng(seed).choice(5, 200, p=[0.6, 0.2, 0.1, 0.05, 0.05])
     weights = made(y).weights
     np.testing.assert_array_equal(weights, compute_sample_weight("balanced", y))
@@ -43,14 +43,14 @@ def test_weights_are_those_of_scikit_learn(seed):
     np.testing.assert_allclose(np.bincount(y, weights), 200 / 5)
 
 
-def test_weights_give_each_class_present_one_share():
+def test_weights_give_each_class_that_occurs_the_same_total():
     assert made([0, 0, 0, 2], classes=4).weights.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2])
 
 
-# Parts
+# Subsets and samples
 
 
-def test_a_subset_keeps_series_with_all_that_belongs_to_them():
+def test_a_subset_has_the_labels_groups_and_lengths_of_its_series():
     y, groups, lengths = np.arange(6) % 3, np.array(list("aabbcc")), np.arange(6) + 1
     examples = replace(made(y, groups=groups), lengths=lengths)
     part = examples.subset(np.array([5, 1, 3])).subset(np.array([2, 0]))
@@ -61,7 +61,7 @@ def test_a_subset_keeps_series_with_all_that_belongs_to_them():
     assert part.classes == 3
 
 
-def test_a_subset_survives_pickling():
+def test_a_subset_can_be_pickled():
     series = SeriesSet(np.random.default_rng(0).normal(size=(6, 4, 2)))
     reader = InputReader(series, Inputs.learn(series))
     examples = Examples(reader, np.arange(6) % 2, 2, 2, series.lengths)
@@ -71,7 +71,7 @@ def test_a_subset_survives_pickling():
 
 
 @pytest.mark.parametrize("n", [3, 40, 999])
-def test_a_sample_has_every_class_at_its_share(n):
+def test_a_sample_is_stratified(n):
     y = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [800, 199, 1]))
     sample = made(y).sample(n, seed=0)
     shares = np.bincount(sample.y) / n
@@ -81,7 +81,7 @@ def test_a_sample_has_every_class_at_its_share(n):
         np.testing.assert_allclose(shares, [0.8, 0.199, 0.001], atol=1.5 / n)
 
 
-def test_a_sample_keeps_series_with_their_labels_and_differs_by_seed():
+def test_a_sample_keeps_labels_and_depends_on_the_seed():
     y = np.arange(100) % 2
     sample, other = (made(y).sample(10, seed=seed) for seed in (0, 1))
     drawn = rows_of(sample)
@@ -90,7 +90,7 @@ def test_a_sample_keeps_series_with_their_labels_and_differs_by_seed():
     assert not np.array_equal(drawn, rows_of(other))
 
 
-def test_all_series_are_their_own_sample():
+def test_a_sample_of_all_series_is_the_set_itself():
     examples = made(np.arange(5) % 2)
     assert examples.sample(5, seed=0) is examples
 
@@ -123,14 +123,14 @@ def test_without_groups_a_share_of_each_class_is_held_out():
     np.testing.assert_array_equal(rows_of(held), rows_of(made(y).split(0.1, 0)[1]))
 
 
-def test_nothing_is_held_out_where_nothing_can_be():
+def test_nothing_is_held_out_if_it_is_impossible():
     for y, fraction in (([0, 1, 0, 1], 0), ([0, 1, 2], 0.2)):
         examples = made(y)
         assert examples.split(fraction, 0) == (examples, None)
 
 
-def test_groups_that_cannot_be_split_are_an_error():
-    with pytest.raises(ValueError, match="`groups` cannot be cut"):
+def test_groups_that_cannot_be_split_raise():
+    with pytest.raises(ValueError, match="`groups` cannot be split"):
         made([0, 0, 1, 1], groups=np.array(["a", "a", "b", "b"])).split(0.5, 0)
 
 
@@ -142,7 +142,7 @@ def digest(X, y, lengths=None):
     return Examples(series.batch, np.asarray(y), 2, series.channels, series.lengths).digest()
 
 
-def test_the_digest_tells_data_sets_apart():
+def test_different_data_sets_have_different_digests():
     X, y = np.random.default_rng(0).normal(size=(20, 5, 2)), np.arange(20) % 2
     plain = digest(X, y)
     assert plain.startswith("20 series, ")
@@ -160,7 +160,7 @@ def test_the_digest_tells_data_sets_apart():
     assert len({plain, *others}) == 7
 
 
-def test_the_digest_reads_a_few_series():
+def test_the_digest_reads_only_a_few_series():
     read = []
 
     def reader(rows):

@@ -10,7 +10,7 @@ def data(n=300, seed=0):
     return np.random.default_rng(seed).normal(size=(n, 7, 2))
 
 
-def test_series_seen_are_recognized_in_any_form():
+def test_known_series_match_in_any_type_and_container():
     X = data()
     seen = Fingerprints.of([SeriesSet(X[:200])])
     assert seen.matches(SeriesSet(X[150:])).tolist() == list(range(50))
@@ -19,7 +19,7 @@ def test_series_seen_are_recognized_in_any_form():
     assert not len(seen.matches(SeriesSet(data(seed=1))))
 
 
-def test_padding_does_not_matter_and_length_does():
+def test_the_hash_depends_on_the_length_but_not_on_padding():
     X = data()
     cut = [x[: 1 + i % 7] for i, x in enumerate(X)]
     seen = Fingerprints.of([SeriesSet(cut)])
@@ -28,14 +28,14 @@ def test_padding_does_not_matter_and_length_does():
     assert len(seen.matches(SeriesSet(X))) == sum(len(x) == 7 for x in cut)
 
 
-def test_missing_values_are_part_of_a_series():
+def test_series_with_missing_values_match():
     X = data()
     X[::2, 3] = np.nan
     seen = Fingerprints.of([SeriesSet(X)])
     assert len(seen.matches(SeriesSet(X.copy()))) == 300
 
 
-def test_large_sets_are_sampled_from_every_part(monkeypatch):
+def test_large_sets_are_sampled_in_proportion(monkeypatch):
     monkeypatch.setattr(fingerprints, "MOST_SERIES", 60)
     X = data()
     seen = Fingerprints.of([SeriesSet(X[:200]), SeriesSet(X[200:])])
@@ -46,15 +46,15 @@ def test_large_sets_are_sampled_from_every_part(monkeypatch):
     assert len(Fingerprints.of([SeriesSet(X)]).hashes) == 30
 
 
-def test_series_that_repeat_by_nature_match_nothing():
+def test_sets_with_many_identical_series_match_nothing():
     coins = np.random.default_rng(0).integers(0, 2, size=(500, 5))
     assert not len(Fingerprints.of([SeriesSet(coins)]).matches(SeriesSet(coins)))
     X = data()
-    X[1] = X[0]  # a single copy is an accident
+    X[1] = X[0]  # one copy is allowed
     assert len(Fingerprints.of([SeriesSet(X)]).matches(SeriesSet(X))) == 300
 
 
-def test_as_text():
+def test_conversion_to_text_and_back():
     seen = Fingerprints.of([SeriesSet(data())])
     again = Fingerprints.from_text(seen.to_text())
     assert np.array_equal(again.hashes, seen.hashes)

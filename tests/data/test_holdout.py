@@ -22,7 +22,7 @@ def test_without_groups_a_share_of_every_class_is_held_out(fraction):
     assert (np.diff(held) > 0).all()
 
 
-def test_small_classes_keep_a_series():
+def test_every_class_stays_in_training():
     y = np.array([0] * 20 + [1] + [2, 2])
     for seed in range(10):
         train, held = hold_out(y, fraction=0.9, seed=seed)
@@ -33,7 +33,7 @@ def test_small_classes_keep_a_series():
 
 @pytest.mark.parametrize("fraction", [0.1, 0.25, 0.6])
 @pytest.mark.parametrize("seed", range(5))
-def test_no_group_is_on_both_sides(fraction, seed):
+def test_no_group_is_in_both_parts(fraction, seed):
     rng = np.random.default_rng(seed)
     groups = rng.integers(0, 30, 600)
     y = rng.integers(0, 4, 600)
@@ -44,7 +44,7 @@ def test_no_group_is_on_both_sides(fraction, seed):
         assert (y[held] == k).sum() / (y == k).sum() == pytest.approx(fraction, abs=0.07)
 
 
-def test_a_class_of_one_group_stays_in_training():
+def test_the_only_group_of_a_class_stays_in_training():
     groups = np.array(["x", "x", "y", "y", "z", "z"])
     y = np.array([0, 1, 0, 1, 0, 2])  # class 2 is only in z
     for seed in range(10):
@@ -54,15 +54,15 @@ def test_a_class_of_one_group_stays_in_training():
         assert len(held) == 2
 
 
-def test_seeds():
+def test_the_split_depends_on_the_seed():
     y = np.arange(100) % 2
     groups = np.arange(100) // 5
     for names in (None, groups):
-        cuts = [hold_out(y, names, seed=seed)[1].tolist() for seed in (0, 0, 1)]
-        assert cuts[0] == cuts[1] != cuts[2]
+        splits = [hold_out(y, names, seed=seed)[1].tolist() for seed in (0, 0, 1)]
+        assert splits[0] == splits[1] != splits[2]
 
 
-def test_split_uses_its_groups():
+def test_validation_of_a_data_set_uses_its_groups():
     y, groups = np.arange(40) % 2, np.arange(40) // 4
     split = Split(np.zeros((40, 3)), y, np.zeros((1, 3)), y[:1], ("a", "b"), None, None, groups)
     train, held = split.validation(0.2, seed=3)
@@ -73,8 +73,8 @@ def test_split_uses_its_groups():
 
 BAD = {
     "fraction": (([0, 1, 0, 1],), {"fraction": 1.0}, r"`fraction` must be in \(0, 1\)"),
-    "one each": (([0, 1, 2],), {}, "one series of each class: none can be held out"),
-    "one group": (([0, 1, 0], ["a"] * 3), {}, r"`groups` cannot be cut: whichever of the 1 group\(s\)"),
+    "one each": (([0, 1, 2],), {}, "only one series of each class: none can be held out"),
+    "one group": (([0, 1, 0], ["a"] * 3), {}, r"`groups` cannot be split: whichever of the 1 group\(s\)"),
     "class by group": (([0, 0, 1, 1], ["a", "a", "b", "b"]), {}, "a class is missing from the rest"),
     "shape": (
         ([0, 1, 0], ["a", "b"]),
@@ -86,14 +86,14 @@ BAD = {
 
 
 @pytest.mark.parametrize(("arguments", "options", "message"), BAD.values(), ids=BAD)
-def test_bad_arguments(arguments, options, message):
+def test_invalid_arguments_raise(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         hold_out(*arguments, **options)
 
 
 @pytest.mark.skipif(not os.environ.get("STOPWISE_DATA"), reason="STOPWISE_DATA is not set")
 @pytest.mark.parametrize("name", ["uci_hapt", "utd_mhad_skeleton", "ucf101_14_vgg16", "ucr_ecg5000"])
-def test_real_sets(name):
+def test_real_data_sets(name):
     try:
         split = load(name)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a model sees of a sample: moments, the batch form, the step form, and what is refused."""
+"""Conversion of samples to model inputs: moments, batches, single steps and invalid values."""
 
 import json
 import pickle
@@ -20,7 +20,7 @@ def numbers(*shape, seed=0):
 
 
 def gaps(X, seed=9):
-    """X with a third of its values missing."""
+    """Return X with a third of its values missing."""
     return np.where(numbers(*X.shape, seed=seed) > 0.4, np.nan, X)
 
 
@@ -33,18 +33,18 @@ def read_all(inputs, X, lengths=None):
 
 
 def by_numpy(arrays):
-    """Mean and deviation over all observed values of a list of (T_i, D)."""
+    """Return mean and standard deviation of all observed values of a list of arrays (T_i, D)."""
     values = np.concatenate(arrays).astype(np.float64)
     return np.nanmean(values, axis=0), np.nanstd(values, axis=0)
 
 
 @pytest.mark.parametrize("missing", MISSING)
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e9])
-def test_moments_are_those_of_numpy(offset, missing):
+def test_moments_equal_those_of_numpy(offset, missing):
     X = [numbers(t, 3, seed=t) * [1, 2, 3] + [offset, 0, -offset] for t in range(1, 600)]
     if missing == "mask":
         X = [gaps(x) for x in X]
-        X[0][:] = np.nan  # the first value of all too
+        X[0][:] = np.nan  # including the very first value
     inputs = Inputs.learn(SeriesSet(X), missing=missing)
     mean, deviation = by_numpy([x - [offset, 0, -offset] for x in X])
     np.testing.assert_allclose(inputs.center - [offset, 0, -offset], mean, atol=1e-12 + 1e-15 * offset)
@@ -63,7 +63,7 @@ def test_moments_of_every_type(dtype):
     np.testing.assert_allclose(seen, (X.astype(np.float64) - mean) / deviation, rtol=1e-6, atol=1e-6)
 
 
-def test_together_means_one_deviation_of_all():
+def test_together_scales_all_channels_by_one_deviation():
     X = numbers(50, 8, 3) * [3.0, 0.1, 1.0] + [5.0, -1.0, 0.0]
     inputs = Inputs.learn(SeriesSet(X), standardize="together")
     np.testing.assert_allclose(inputs.center, X.mean((0, 1)), rtol=1e-12, atol=1e-12)
@@ -83,7 +83,7 @@ def test_constant_and_never_observed_channels_are_not_scaled():
 
 
 @pytest.mark.parametrize("standardize", [True, "together"])
-def test_nothing_is_divided_by_zero(standardize):
+def test_constant_data_are_not_divided_by_zero(standardize):
     constant = np.full((4, 5, 2), 7.0)
     constant[..., 1] = np.nan
     inputs = Inputs.learn(SeriesSet(constant), standardize=standardize, missing="mask")
@@ -91,7 +91,7 @@ def test_nothing_is_divided_by_zero(standardize):
     np.testing.assert_array_equal(inputs.scale, 1)
 
 
-def test_a_constant_channel_has_its_share_in_the_common_deviation():
+def test_a_constant_channel_counts_in_the_common_deviation():
     X = numbers(50, 8, 3)
     X[..., 1] = -2.5
     assert Inputs.learn(SeriesSet(X)).scale[1] == 1
@@ -99,7 +99,7 @@ def test_a_constant_channel_has_its_share_in_the_common_deviation():
     np.testing.assert_allclose(together, np.sqrt((X.std((0, 1)) ** 2).mean()), rtol=1e-12)
 
 
-def test_a_small_deviation_beside_a_large_offset_is_not_taken_for_rounding():
+def test_a_small_deviation_from_a_large_offset_is_not_treated_as_rounding():
     X = 1e12 + 0.3 * numbers(2000, 30)
     assert Inputs.learn(SeriesSet(X)).scale[0] == pytest.approx(0.3, rel=0.02)
 
@@ -111,7 +111,7 @@ def test_very_small_and_large_units_are_scaled(size):
     np.testing.assert_allclose(seen, read_all(Inputs.learn(SeriesSet(X)), X), rtol=1e-5, atol=1e-6)
 
 
-def test_a_random_sample_of_a_large_set_is_read(monkeypatch):
+def test_only_a_random_sample_of_a_large_set_is_read(monkeypatch):
     monkeypatch.setattr(module, "MOMENT_SERIES", 50)
     X = numbers(1000, 3, 1)
     read = []
@@ -129,7 +129,7 @@ def test_a_random_sample_of_a_large_set_is_read(monkeypatch):
     assert centers[0] == pytest.approx(0, abs=0.5)
 
 
-def test_without_standardizing_nothing_is_read():
+def test_no_data_are_read_without_standardizing():
     class Unread(SeriesSet):
         def batch(self, rows):
             raise AssertionError
@@ -139,21 +139,21 @@ def test_without_standardizing_nothing_is_read():
     np.testing.assert_array_equal(inputs.scale, 1)
 
 
-def test_without_standardizing_missing_values_start_at_the_mean():
+def test_missing_values_before_the_first_observation_are_filled_with_the_mean():
     X = gaps(numbers(50, 4, 2) + np.array([3, -1]))
     inputs = Inputs.learn(SeriesSet(X), standardize=False, missing="mask")
     np.testing.assert_allclose(inputs.fill, np.nanmean(X, axis=(0, 1)), rtol=1e-6)
     assert not Inputs.learn(SeriesSet(X), missing="mask").fill.any()
 
 
-# Batch form and step form
+# Batches and single steps
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("offset", [0.0, 1e9])
 @pytest.mark.parametrize("missing", MISSING)
 @pytest.mark.parametrize("standardize", STANDARDIZE)
-def test_batch_and_steps_agree_to_the_bit(standardize, missing, offset, dtype):
+def test_batches_and_steps_give_identical_inputs(standardize, missing, offset, dtype):
     X = (numbers(7, 9, 3) * [1, 20, 0.1] + [0, 5, offset]).astype(dtype)
     if missing == "mask":
         X = gaps(X).astype(dtype)
@@ -177,7 +177,7 @@ def test_batch_and_steps_agree_to_the_bit(standardize, missing, offset, dtype):
 
 @pytest.mark.parametrize("missing", MISSING)
 @pytest.mark.parametrize("standardize", [True, "together"])
-def test_an_offset_changes_nothing(standardize, missing):
+def test_an_offset_does_not_change_the_inputs(standardize, missing):
     X = numbers(30, 8, 2) * [1.0, 3.0]
     X = gaps(X) if missing == "mask" else X
     settings = {"standardize": standardize, "missing": missing}
@@ -191,7 +191,7 @@ def test_an_offset_changes_nothing(standardize, missing):
         np.testing.assert_allclose(one, expected[:, t], atol=1e-6)
 
 
-def test_values_are_held_as_in_a_loop_over_steps():
+def test_missing_values_are_filled_with_the_last_observation():
     X = np.where(numbers(20, 9, 3, seed=1) > 0, np.nan, numbers(20, 9, 3)).astype(np.float32)
     fill = np.array([1.0, 2.0, 3.0], dtype=np.float32)
     held = read_all(Inputs(np.zeros(3), np.ones(3), fill, True), X)
@@ -206,7 +206,7 @@ def test_values_are_held_as_in_a_loop_over_steps():
                 assert held[i, t, 3 + d] == seen
 
 
-def test_what_was_passed_is_not_changed():
+def test_arguments_are_not_changed():
     X = gaps(numbers(5, 4, 2))
     before = X.copy()
     inputs = Inputs.learn(SeriesSet(X), missing="mask")
@@ -218,7 +218,7 @@ def test_what_was_passed_is_not_changed():
     assert not state["held"].any()
 
 
-def test_rows_are_read_in_any_order_and_cut_to_the_longest():
+def test_rows_are_read_in_any_order_and_truncated_to_the_longest():
     X = numbers(4, 6, 2)
     series = SeriesSet(X, [6, 2, 4, 3])
     inputs = Inputs.learn(series)
@@ -228,19 +228,19 @@ def test_rows_are_read_in_any_order_and_cut_to_the_longest():
     np.testing.assert_array_equal(seen[0], read_all(inputs, X)[3, :3])
 
 
-def test_a_reader_survives_pickling():
+def test_a_reader_can_be_pickled():
     series = SeriesSet(numbers(4, 6, 2))
     reader = InputReader(series, Inputs.learn(series))
     again = pickle.loads(pickle.dumps(reader))
     np.testing.assert_array_equal(again(np.arange(4))[0], reader(np.arange(4))[0])
 
 
-# Storing
+# Conversion to JSON
 
 
 @pytest.mark.parametrize("missing", MISSING)
 @pytest.mark.parametrize("standardize", STANDARDIZE)
-def test_inputs_survive_json(standardize, missing):
+def test_inputs_can_be_converted_to_json_and_back(standardize, missing):
     X = gaps(numbers(9, 5, 2) + 1e6) if missing == "mask" else numbers(9, 5, 2) + 1e6
     inputs = Inputs.learn(SeriesSet(X), standardize=standardize, missing=missing)
     again = Inputs.from_dict(json.loads(json.dumps(inputs.to_dict())))
@@ -260,17 +260,17 @@ def test_inputs_survive_json(standardize, missing):
         {"mask": 1},
     ],
 )
-def test_a_wrong_description_is_refused(changes):
+def test_an_invalid_description_raises(changes):
     about = Inputs.learn(SeriesSet(numbers(9, 5, 2))).to_dict()
     with pytest.raises(ValueError, match="`center`, `scale`"):
         Inputs.from_dict(about | changes)
 
 
-# What a model cannot take
+# Invalid values
 
 
 class InParts:
-    """An array-like that is read in parts."""
+    """An array-like that can only be indexed by rows."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype = array, array.shape, array.dtype
@@ -291,7 +291,9 @@ class InParts:
 )
 @pytest.mark.parametrize("standardize", STANDARDIZE)
 @pytest.mark.parametrize("kind", [np.array, list, InParts])
-def test_bad_values_are_named_with_their_place_in_what_the_user_passed(kind, standardize, value, message):
+def test_invalid_values_are_reported_with_their_position_in_the_original_data(
+    kind, standardize, value, message
+):
     good = Inputs.learn(SeriesSet(numbers(4, 5, 2)), standardize=standardize)
     X = numbers(4, 5, 2)
     X[2, 3, 1] = value
@@ -306,7 +308,7 @@ def test_bad_values_are_named_with_their_place_in_what_the_user_passed(kind, sta
 
 
 @pytest.mark.parametrize("value", [np.inf, 1e300])
-def test_infinity_is_no_missing_value(value):
+def test_infinity_is_not_a_missing_value(value):
     X = np.array([[np.nan, value, 1.0]])
     with pytest.raises(ValueError, match=r"series 0 has infinity .* at step 2, channel 0\. Clip.*by NaN"):
         Inputs.learn(SeriesSet(X), missing="mask")
@@ -315,7 +317,7 @@ def test_infinity_is_no_missing_value(value):
         read_all(good, X)
 
 
-def test_padding_may_hold_anything():
+def test_padding_is_ignored():
     X = numbers(3, 5, 2)
     spoiled = X.copy()
     spoiled[1, 2:], spoiled[2, 4:] = np.nan, np.inf
@@ -325,7 +327,7 @@ def test_padding_may_hold_anything():
     np.testing.assert_array_equal(read_all(learned[0], X, lengths), read_all(learned[1], spoiled, lengths))
 
 
-def test_the_largest_floats_are_fine():
+def test_the_largest_float32_values_are_accepted():
     largest = np.finfo(np.float32).max
     inputs = Inputs.learn(SeriesSet([[largest] * 4, [-largest] * 4]), standardize=False)
     assert read_all(inputs, [[largest] * 4]).max() == largest
@@ -334,13 +336,13 @@ def test_the_largest_floats_are_fine():
 
 
 @pytest.mark.parametrize("wrong", ["channel", None, 2])
-def test_another_word_is_an_error(wrong):
-    for refuse in (check_standardize, lambda word: Inputs.learn(SeriesSet(numbers(3, 4)), standardize=word)):
+def test_invalid_standardize_raises(wrong):
+    for check in (check_standardize, lambda word: Inputs.learn(SeriesSet(numbers(3, 4)), standardize=word)):
         with pytest.raises(ValueError, match=r"`standardize` must be True .*'together'.* or False; got"):
-            refuse(wrong)
+            check(wrong)
 
 
-def test_an_unknown_way_with_missing_values_is_an_error():
+def test_invalid_missing_raises():
     with pytest.raises(ValueError, match=r"`missing` must be one of 'error', 'mask'; got 'msk'. Did you"):
         Inputs.learn(SeriesSet(numbers(3, 4)), missing="msk")
 
@@ -360,7 +362,7 @@ def test_the_kernel_for_large_batches_equals_numpy(dtype, missing, monkeypatch):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
-def test_the_kernel_for_large_batches_reports_what_is_not_finite(value, monkeypatch):
+def test_the_kernel_for_large_batches_reports_values_that_are_not_finite(value, monkeypatch):
     X = np.random.default_rng(0).normal(size=(6, 5, 2))
     inputs = Inputs.learn(SeriesSet(X))
     X[3, 1, 1] = value

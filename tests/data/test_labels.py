@@ -1,4 +1,4 @@
-"""Labels as class indices, and the shares of classes."""
+"""Conversion of labels to class indices, and class frequencies."""
 
 import numpy as np
 import pytest
@@ -25,17 +25,19 @@ def test_labels_of_any_type_become_indices(labels):
         ([0.5, 1.5, 2.5], "Unknown label type: continuous"),
     ],
 )
-def test_wrong_labels_are_errors(labels, message):
+def test_invalid_labels_raise(labels, message):
     with pytest.raises(ValueError, match=message):
         learn_classes(labels, 3)
 
 
-def test_labels_that_were_not_in_training_are_errors():
-    with pytest.raises(ValueError, match="`y` has labels that were not in training: 'c'; known are 'a', 'b'"):
+def test_unknown_labels_raise():
+    with pytest.raises(
+        ValueError, match="`y` has labels that were not in training: 'c'; known labels are 'a'"
+    ):
         known_indices("`y`", ["a", "c"], 2, np.array(["a", "b"]))
 
 
-def test_shares():
+def test_class_frequencies():
     classes, indices = np.array(["a", "b", "c"]), np.array([0, 0, 1, 2])
     assert class_shares("empirical", classes, indices).tolist() == [0.5, 0.25, 0.25]
     assert class_shares("uniform", classes, indices).tolist() == pytest.approx([1 / 3] * 3)
@@ -57,7 +59,7 @@ def test_shares():
         ({"a": 1.0, "b": 0.0}, "`prior` must be positive"),
     ],
 )
-def test_wrong_priors_are_errors(prior, message):
+def test_invalid_priors_raise(prior, message):
     with pytest.raises((TypeError, ValueError), match=message):
         class_shares(prior, np.array(["a", "b"]), np.array([0, 1]))
     if not isinstance(prior, dict):

@@ -15,12 +15,12 @@ def numbers(*shape, seed=0):
 
 
 def read(series):
-    """Every series as an array (T_i, D), read one by one."""
+    """Return every series as an array (T_i, D), read one by one."""
     return [series.batch(np.array([i]))[0][0] for i in range(len(series))]
 
 
 def assert_holds(series, expected):
-    """One by one and in one batch, the set gives these arrays (T_i, D), zero past each end."""
+    """Check that the set holds these arrays (T_i, D), read one by one and in one batch."""
     expected = [np.asarray(x, dtype=np.float64) for x in expected]
     assert len(series) == len(expected)
     assert series.lengths.tolist() == [len(x) for x in expected]
@@ -37,7 +37,7 @@ def assert_holds(series, expected):
 
 
 class Counting:
-    """An array-like that counts the series read from it, and is no array itself."""
+    """An array-like that counts the series read from it and cannot be converted to an array."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype, self.read = array, array.shape, array.dtype, 0
@@ -48,14 +48,14 @@ class Counting:
         return self.array[rows]
 
     def __array__(self, *_, **__):
-        raise AssertionError("read whole")
+        raise AssertionError("converted to an array")
 
 
-# What users pass
+# Types of X
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int16, np.uint8, bool, object])
-def test_array_of_three_axes(kind):
+def test_three_dimensional_array(kind):
     X = (numbers(4, 5, 2) * 10).astype(np.uint8).astype(kind)
     assert_holds(SeriesSet(X), X.astype(np.float64))
 
@@ -67,24 +67,24 @@ def test_array_of_three_axes(kind):
         ("i4", np.float64), ("i8", np.float64), ("u1", np.float32), ("?", np.float32), ("O", np.float64),
     ],
 )  # fmt: skip
-def test_single_precision_where_it_loses_nothing(kind, expected):
+def test_single_precision_is_used_if_it_is_exact(kind, expected):
     x, _ = SeriesSet(np.ones((2, 3), kind)).batch(np.array([0, 1]))
     assert x.dtype == expected
     x, _ = SeriesSet([np.ones(3, kind), np.ones(2, kind)]).batch(np.array([0, 1]))
     assert x.dtype == expected
 
 
-def test_a_list_of_two_types_takes_the_wider():
+def test_a_list_of_two_types_uses_the_wider_type():
     x, _ = SeriesSet([np.ones(3, np.float32), np.full(2, 2**25 + 1)]).batch(np.array([0, 1]))
     assert x[1, 0, 0] == 2**25 + 1
 
 
-def test_large_offsets_keep_their_digits():
+def test_large_offsets_keep_their_precision():
     X = 1e9 + numbers(4, 5)
     assert_holds(SeriesSet(X), X[..., None])
 
 
-def test_array_of_two_axes_is_univariate():
+def test_two_dimensional_array_is_univariate():
     X = numbers(4, 5)
     assert_holds(SeriesSet(X), X[..., None])
 
@@ -97,7 +97,7 @@ def test_nested_lists():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int32])
-def test_unequal_lists_of_arrays(dtype):
+def test_list_of_arrays_of_unequal_length(dtype):
     X = [(10 * numbers(t, 2, seed=t)).astype(dtype) for t in (3, 1, 5)]
     assert_holds(SeriesSet(X), X)
     assert_holds(SeriesSet([x[:, 0] for x in X]), [x[:, :1] for x in X])
@@ -126,7 +126,7 @@ def test_memory_map(tmp_path, dtype):
     assert_holds(series, X)
 
 
-def test_only_what_is_asked_for_is_read():
+def test_only_requested_series_are_read():
     X = Counting(numbers(100, 5, 2))
     series = SeriesSet(SeriesSet(X))[10:90][np.arange(0, 80, 2)]
     assert X.read == 0
@@ -134,7 +134,7 @@ def test_only_what_is_asked_for_is_read():
     assert X.read == 2
 
 
-def test_series_made_on_the_fly():
+def test_series_generated_on_demand():
     X = GaussianSeries(5, 2, 1.0, 3, 4)
     assert_holds(SeriesSet(X), X[:])
 
@@ -148,12 +148,12 @@ def test_padded_array_with_lengths():
         assert_holds(SeriesSet(kind(garbage), lengths), [x[:t] for x, t in zip(X, lengths)])
 
 
-def test_shorter_batches_are_cut_to_their_longest_series():
+def test_batches_are_truncated_to_their_longest_series():
     x, _ = SeriesSet(numbers(3, 5, 2), [5, 1, 3]).batch(np.array([1, 2]))
     assert x.shape == (2, 3, 2)
 
 
-def test_series_of_a_series_is_the_same():
+def test_a_series_set_of_a_series_set_is_equal():
     X = numbers(3, 5, 2)
     assert_holds(SeriesSet(SeriesSet(X, [5, 1, 3])), [X[0], X[1, :1], X[2, :3]])
     assert_holds(SeriesSet(SeriesSet(X)[1:], [1, 3]), [X[1, :1], X[2, :3]])
@@ -165,7 +165,7 @@ def test_series_of_a_series_is_the_same():
     ids=["slice", "backwards", "integers", "booleans", "integer"],
 )
 @pytest.mark.parametrize("kind", ["array", "list"])
-def test_indexing_gives_some_of_the_series(kind, index):
+def test_indexing_selects_series(kind, index):
     X = [numbers(t, 2, seed=t) for t in (3, 1, 5, 2)]
     padded = np.stack([np.pad(x, ((0, 5 - len(x)), (0, 0)), constant_values=9) for x in X])
     series = SeriesSet(padded, [3, 1, 5, 2]) if kind == "array" else SeriesSet(X)
@@ -183,7 +183,7 @@ def test_tensors_and_masked_arrays():
     np.testing.assert_array_equal(np.isnan(read(masked)), mask)
 
 
-def test_what_was_passed_is_not_changed():
+def test_arguments_are_not_changed():
     X, lengths = numbers(3, 5, 2), np.array([5, 1, 3])
     X[0, 0, 0] = np.nan
     before = X.copy()
@@ -246,13 +246,13 @@ def test_changed_copy_of_a_memory_map_is_pickled_with_its_data(tmp_path):
     assert_holds(pickle.loads(pickle.dumps(SeriesSet(mapped)[:2])), [np.full((5, 4), 7), X[1]])
 
 
-def test_arrays_and_lists_survive_pickling():
+def test_arrays_and_lists_can_be_pickled():
     X = numbers(3, 5, 2)
     assert_holds(pickle.loads(pickle.dumps(SeriesSet(X, [5, 1, 3])[1:])), [X[1, :1], X[2, :3]])
     assert_holds(pickle.loads(pickle.dumps(SeriesSet([X[0], X[1, :2]]))), [X[0], X[1, :2]])
 
 
-# Wrong input
+# Invalid arguments
 
 OK = np.zeros((2, 3))
 
@@ -276,29 +276,29 @@ OK = np.zeros((2, 3))
         (np.zeros((0, 3)), r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required"),
         (np.zeros((2, 0)), r"0 feature\(s\)"),
         (np.zeros((2, 3, 0)), r"0 channel\(s\)"),
-        ([np.zeros(3), np.zeros(0)], r"series with 0 steps \(number 1\); drop it"),
-        ([[1.0], []], r"series with 0 steps \(number 1\)"),
-        ([np.zeros((3, 2)), np.zeros((3, 1))], r"one D >= 1 for all.*got shapes such as \(3, 1\), \(3, 2\)"),
+        ([np.zeros(3), np.zeros(0)], r"series with 0 steps \(index 1\); remove it"),
+        ([[1.0], []], r"series with 0 steps \(index 1\)"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], r"the same D >= 1.*got shapes such as \(3, 1\), \(3, 2\)"),
         ([np.zeros((3, 2)), np.zeros((4, 5, 2))], r"got shapes such as .*\(4, 5, 2\)"),
-        ([np.zeros((3, 0)), np.zeros((4, 0))], "one D >= 1 for all"),
+        ([np.zeros((3, 0)), np.zeros((4, 0))], "the same D >= 1"),
         ([np.zeros(3), 1.0], r"got shapes such as \(\), \(3,\)"),
-        ([[[1.0], [1.0, 2.0]], [[1.0]]], "got a list that makes no array"),
+        ([[[1.0], [1.0, 2.0]], [[1.0]]], "got a list that cannot be converted to an array"),
     ],
 )
-def test_wrong_input_is_an_error(X, message):
+def test_invalid_data_raise(X, message):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises((TypeError, ValueError), match=f"(?s)`X`.*{message}"):
             SeriesSet(X)
 
 
-def test_values_are_read_as_they_are():
-    """`Inputs` refuses what a model cannot take; reading alone refuses nothing."""
+def test_values_are_read_unchanged():
+    """`SeriesSet` does not check values; `Inputs` does."""
     X = np.array([[np.nan, np.inf, 1e300, np.finfo(np.float32).max]])
     np.testing.assert_array_equal(SeriesSet(X).batch(np.array([0]))[0][0, :, 0], X[0])
 
 
-def test_places_are_those_in_what_the_user_passed():
+def test_places_are_indices_in_the_original_data():
     series = SeriesSet(numbers(10, 3))
     assert series.places.tolist() == list(range(10))
     assert series[[8, 2, 5]][1:].places.tolist() == [2, 5]
@@ -314,16 +314,18 @@ def test_places_are_those_in_what_the_user_passed():
         ([1.0, 2.0], "must be .*; got dtype float64"),
     ],
 )
-def test_wrong_lengths_are_errors(lengths, message):
+def test_invalid_lengths_raise(lengths, message):
     with pytest.raises((TypeError, ValueError), match=f"`lengths` {message}"):
         SeriesSet(OK, lengths)
 
 
-def test_lengths_do_not_go_with_a_list():
-    with pytest.raises(ValueError, match=r"`lengths` goes with a padded array; a list.*Leave it out"):
+def test_lengths_with_a_list_raise():
+    with pytest.raises(
+        ValueError, match=r"`lengths` can only be used with a padded array; a list.*Remove `lengths`"
+    ):
         SeriesSet([[1.0, 2.0], [3.0]], [2, 1])
 
 
-def test_an_empty_choice_is_an_error():
-    with pytest.raises(ValueError, match=r"0 series under the index"):
+def test_an_index_that_selects_nothing_raises():
+    with pytest.raises(ValueError, match=r"selects 0 series"):
         SeriesSet(OK)[5:]

@@ -91,7 +91,7 @@ def test_unknown_world_raises(tiny, tmp_path):
         assert "`--world` must be one of" in str(CliRunner().invoke(app, command).exception)
     refused = CliRunner().invoke(app, ["reproduce", "fig2", "--world", "a2"])
     assert refused.exit_code == 2
-    assert "main and precision alone" in refused.output
+    assert "can only be used with main and precision" in refused.output
 
 
 def test_unknown_figure_or_preset_raises():

@@ -34,49 +34,49 @@ def weights_of(folder):
 
 
 def assert_holds(folder, tensors, order=3):
-    """The folder holds this model and no other file."""
+    """Check that the folder holds this model and no other file."""
     found, about = load_model(folder)
     assert about["order"] == order
     assert all(torch.equal(found[name], tensors[name]) for name in tensors)
     assert sorted(file.name for file in folder.iterdir()) == [ABOUT, about["weights"]["file"]]
 
 
-def test_what_was_saved_is_loaded(folder):
+def test_a_saved_model_can_be_loaded(folder):
     assert_holds(folder, OLD)
     assert load_model(str(folder))[1]["versions"] == versions()
 
 
-def test_description_is_readable_json(folder):
+def test_the_description_is_readable_json(folder):
     text = (folder / ABOUT).read_text()
     assert text.count("\n") > 5
     assert json.loads(text)["format"] == "stopwise-model"
 
 
-def test_saving_again_replaces_and_clears(folder):
+def test_saving_again_replaces_the_model_and_removes_old_files(folder):
     save_model(folder, NEW, {"order": 5})
     assert_holds(folder, NEW, order=5)
     save_model(folder, NEW, {"order": 6})  # the same weights
     assert_holds(folder, NEW, order=6)
 
 
-def test_numbers_of_numpy_are_written_as_numbers(folder):
+def test_numpy_scalars_are_written_as_numbers(folder):
     save_model(folder, OLD, {"order": np.int64(3), "rate": np.float32(0.5), "skip": np.bool_(True)})
     about = load_model(folder)[1]
     assert (about["order"], about["rate"], about["skip"]) == (3, 0.5, True)
 
 
 @pytest.mark.parametrize("about", [{"order": object()}, {"order": float("nan")}])
-def test_what_cannot_be_written_leaves_the_old_model(folder, about):
+def test_an_unsupported_description_raises_and_keeps_the_old_model(folder, about):
     with pytest.raises((TypeError, ValueError), match=r"JSON"):
         save_model(folder, NEW, about)
     assert_holds(folder, OLD)
 
 
-# Failures in the middle
+# Failures during a save
 
 
 class Failing:
-    """Fails at the n-th call, and does the real thing otherwise."""
+    """A function that fails at one call and otherwise calls the real function."""
 
     def __init__(self, real, fatal):
         self.real, self.fatal, self.calls = real, fatal, 0
@@ -93,7 +93,7 @@ class Failing:
     [("os.replace", 1), ("os.replace", 2), ("os.replace", 3), ("os.fsync", 1), ("os.fsync", 2)],
 )
 @pytest.mark.parametrize("tensors", [OLD, NEW], ids=["same weights", "new weights"])
-def test_failed_save_leaves_the_old_model_and_nothing_else(folder, monkeypatch, target, fatal, tensors):
+def test_a_failed_save_keeps_the_old_model_and_no_other_file(folder, monkeypatch, target, fatal, tensors):
     failing = Failing(getattr(os, target.split(".")[1]), fatal)
     monkeypatch.setattr(target, failing)
     with pytest.raises(OSError, match=r"disk full"):
@@ -103,14 +103,14 @@ def test_failed_save_leaves_the_old_model_and_nothing_else(folder, monkeypatch, 
     assert_holds(folder, OLD)
 
 
-def test_failed_writing_of_weights_leaves_the_old_model(folder, monkeypatch):
+def test_a_failed_write_of_weights_keeps_the_old_model(folder, monkeypatch):
     monkeypatch.setattr(files, "save", Failing(None, 1))
     with pytest.raises(OSError, match=r"disk full"):
         save_model(folder, NEW, {"order": 9})
     assert_holds(folder, OLD)
 
 
-def test_failed_first_save_leaves_a_folder_that_can_be_saved_to(tmp_path, monkeypatch):
+def test_a_save_after_a_failed_first_save_succeeds(tmp_path, monkeypatch):
     monkeypatch.setattr("os.replace", Failing(os.replace, 3))
     with pytest.raises(OSError, match=r"disk full"):
         save_model(tmp_path / "model", OLD, {"order": 9})
@@ -120,7 +120,7 @@ def test_failed_first_save_leaves_a_folder_that_can_be_saved_to(tmp_path, monkey
     assert_holds(tmp_path / "model", OLD)
 
 
-def test_leftovers_of_a_killed_save_neither_hinder_nor_stay(tmp_path):
+def test_leftover_files_of_a_killed_save_are_removed(tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     for name in (
@@ -147,7 +147,7 @@ while True:
 """
 
 
-def test_save_killed_at_any_moment_leaves_a_whole_model(tmp_path):
+def test_a_killed_save_leaves_a_complete_model(tmp_path):
     folder, rng = tmp_path / "model", random.Random(0)
     for _ in range(3):
         child = subprocess.Popen([sys.executable, "-c", SAVING, str(folder)], stdout=subprocess.PIPE)
@@ -205,22 +205,22 @@ def flip(share):
             lambda f: edit(f, format_version=1),
             "has format version 1; this stopwise reads version 2. Train the",
         ),
-        (lambda f: edit(f, weights=None), "does not name the weights' file"),
-        (lambda f: edit(f, weights={}), "does not name the weights' file"),
-        (lambda f: edit(f, weights={"file": 3}), "does not name the weights' file"),
-        (lambda f: edit(f, weights={"file": ""}), "does not name the weights' file"),
-        (lambda f: edit(f, weights={"file": ".."}), "does not name the weights' file"),
-        (lambda f: edit(f, weights={"file": "a\0b"}), "does not name the weights' file"),
-        (lambda f: edit(f, weights={"file": "../secret.safetensors"}), "does not name the weights' file"),
-        (lambda f: edit(f, weights={"file": "/etc/passwd"}), "does not name the weights' file"),
-        (lambda f: edit(f, weights={"file": "weights-0.safetensors"}), "incomplete: weights-0.*is not there"),
-        (lambda f: weights_of(f).unlink(), "incomplete: weights-.*is not there"),
+        (lambda f: edit(f, weights=None), "does not name the weights file"),
+        (lambda f: edit(f, weights={}), "does not name the weights file"),
+        (lambda f: edit(f, weights={"file": 3}), "does not name the weights file"),
+        (lambda f: edit(f, weights={"file": ""}), "does not name the weights file"),
+        (lambda f: edit(f, weights={"file": ".."}), "does not name the weights file"),
+        (lambda f: edit(f, weights={"file": "a\0b"}), "does not name the weights file"),
+        (lambda f: edit(f, weights={"file": "../secret.safetensors"}), "does not name the weights file"),
+        (lambda f: edit(f, weights={"file": "/etc/passwd"}), "does not name the weights file"),
+        (lambda f: edit(f, weights={"file": "weights-0.safetensors"}), "incomplete: weights-0.*is missing"),
+        (lambda f: weights_of(f).unlink(), "incomplete: weights-.*is missing"),
         *[(cut(share), "checksum differs") for share in (0.0, 0.1, 0.5, 0.99)],
         *[(flip(share), "checksum differs") for share in (0.0, 0.1, 0.5, 0.99)],
         (lambda f: weights_of(f).write_bytes(pickle.dumps(OLD)), "checksum differs"),
     ],
 )
-def test_damage_is_told(folder, tmp_path, damage, message):
+def test_a_damaged_folder_raises(folder, tmp_path, damage, message):
     (tmp_path / "secret.safetensors").write_bytes(weights_of(folder).read_bytes())
     damage(folder)
     with pytest.raises(ModelFolderError, match=f"{re.escape(str(folder))}.*{message}"):
@@ -230,7 +230,7 @@ def test_damage_is_told(folder, tmp_path, damage, message):
 @pytest.mark.parametrize(
     "write", [lambda path: path.write_bytes(pickle.dumps(OLD)), lambda path: save_file(OLD, path)]
 )
-def test_foreign_weights_with_the_right_checksum_are_told(folder, write):
+def test_weights_not_written_by_stopwise_raise(folder, write):
     weights = weights_of(folder)
     write(weights)
     edit(folder, weights={"file": weights.name, "sha256": digest(weights)})
@@ -242,14 +242,14 @@ def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_no_model_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"No stopwise model at .*: model\.json is not there"):
+def test_a_missing_model_raises(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"No stopwise model at .*: model\.json is missing"):
         load_model(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"No stopwise model at"):
         load_model(tmp_path / "nothing")
 
 
-def test_save_never_overwrites_what_is_not_a_model(tmp_path):
+def test_save_never_overwrites_other_files(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ModelFolderError, match=r"`path` must be a folder; .*file is a file"):
         save_model(tmp_path / "file", OLD, {})

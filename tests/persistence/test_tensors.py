@@ -21,12 +21,12 @@ ABOUT = {"kind": "test", "losses": [0.1, 1 / 3], "name": "größer", "none": Non
 
 @pytest.fixture
 def path(tmp_path):
-    path = tmp_path / "some[1]" / "file.safetensors"  # brackets, because the name is searched for
+    path = tmp_path / "some[1]" / "file.safetensors"  # brackets are special characters in glob patterns
     files.write(path, TENSORS, ABOUT)
     return path
 
 
-def assert_whole(path, tensors=TENSORS, about=ABOUT):
+def assert_complete(path, tensors=TENSORS, about=ABOUT):
     found, reported = files.read(path)
     assert reported == about
     assert found.keys() == tensors.keys()
@@ -39,33 +39,33 @@ def names(path):
     return sorted(file.name for file in path.parent.iterdir())
 
 
-def test_what_was_written_is_read(path):
-    assert_whole(path)
+def test_a_written_file_can_be_read(path):
+    assert_complete(path)
     assert names(path) == [path.name]
 
 
-def test_writing_again_replaces(path):
+def test_writing_again_replaces_the_file(path):
     files.write(path, {"other": torch.ones(2)}, {"kind": "new"})
-    assert_whole(path, {"other": torch.ones(2)}, {"kind": "new"})
+    assert_complete(path, {"other": torch.ones(2)}, {"kind": "new"})
     assert names(path) == [path.name]
 
 
-def test_tensors_that_share_memory_or_are_no_whole_rows_are_written(path):
+def test_shared_and_non_contiguous_tensors_can_be_written(path):
     whole = torch.arange(12.0).reshape(3, 4)
     tensors = {"a": whole, "b": whole, "t": whole.t(), "row": whole[:, 1], "learned": whole.requires_grad_()}
     files.write(path, tensors, {})
-    assert_whole(path, tensors, {})
+    assert_complete(path, tensors, {})
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.9, 0.999])
-def test_truncated_file_is_told(path, share):
+def test_a_truncated_file_raises(path, share):
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
     with pytest.raises(TensorFileError, match=r"is damaged or not a safetensors file.*Save it again"):
         files.read(path)
 
 
-def test_every_flipped_byte_is_told_or_harmless(path):
+def test_a_changed_byte_raises_or_has_no_effect(path):
     data = path.read_bytes()
     reported = []
     for place in range(len(data)):
@@ -76,9 +76,9 @@ def test_every_flipped_byte_is_told_or_harmless(path):
             except TensorFileError as error:
                 reported.append(str(error))
             else:
-                assert_whole(path)
+                assert_complete(path)
     assert all(str(path) in message for message in reported)
-    assert len(reported) > 1.9 * len(data)  # all but the padding of the header
+    assert len(reported) > 1.9 * len(data)  # all except the padding of the header
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_every_flipped_byte_is_told_or_harmless(path):
         ({"stopwise": "{}", "sha256": "0" * 64}, "checksum differs"),
     ],
 )
-def test_foreign_safetensors_are_told(path, metadata, message):
+def test_safetensors_not_written_by_stopwise_raise(path, metadata, message):
     save_file({"weight": torch.ones(2)}, path, metadata)
     with pytest.raises(TensorFileError, match=message):
         files.read(path)
@@ -99,7 +99,7 @@ def test_foreign_safetensors_are_told(path, metadata, message):
 @pytest.mark.parametrize(
     ("text", "message"), [("{", "not JSON"), ("[1]", "must be an object; got"), ("3", "must be an object")]
 )
-def test_description_that_is_no_object_is_told(path, monkeypatch, text, message):
+def test_a_description_that_is_not_an_object_raises(path, monkeypatch, text, message):
     monkeypatch.setattr(json, "dumps", lambda _: text)
     files.write(path, TENSORS, ABOUT)
     with pytest.raises(TensorFileError, match=message):
@@ -107,7 +107,7 @@ def test_description_that_is_no_object_is_told(path, monkeypatch, text, message)
 
 
 class Trap:
-    """Unpickling it makes a file."""
+    """An object that creates a file when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -130,7 +130,7 @@ def test_reading_cannot_run_code(path, tmp_path, writer):
     assert not trap.exists()
 
 
-def test_missing_file_and_folder_are_told(tmp_path):
+def test_a_missing_file_or_a_folder_raises(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"No file at .*nothing"):
         files.read(tmp_path / "nothing")
     with pytest.raises(TensorFileError, match=r"is a folder, not a file"):
@@ -138,7 +138,7 @@ def test_missing_file_and_folder_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["persistence.tensors.save", "atomic.os.replace", "atomic.os.fsync"])
-def test_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch, place):
+def test_a_failed_write_keeps_the_old_file_and_no_other_file(path, monkeypatch, place):
     def fail(*_):
         raise OSError("disk full")
 
@@ -146,18 +146,18 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch, pl
     with pytest.raises(OSError, match=r"disk full"):
         files.write(path, {"other": torch.ones(2)}, {})
     monkeypatch.undo()
-    assert_whole(path)
+    assert_complete(path)
     assert names(path) == [path.name]
 
 
-def test_what_cannot_be_described_leaves_the_old_file(path):
+def test_an_unsupported_description_raises_and_keeps_the_old_file(path):
     with pytest.raises(TypeError, match=r"not JSON serializable"):
         files.write(path, TENSORS, {"what": object()})
-    assert_whole(path)
+    assert_complete(path)
     assert names(path) == [path.name]
 
 
-def test_leftovers_of_killed_writers_are_cleared(path):
+def test_leftover_files_of_killed_writers_are_removed(path):
     path.with_name(f".{path.name}.99999.part").write_text("half")
     other = path.with_name(".other.99999.part")
     other.write_text("not ours")

@@ -1,4 +1,4 @@
-"""Streams on a local Spark against local streams. Run by `make test-spark`: the package is large."""
+"""Decisions on Spark equal those of local streams. Run by `make test-spark`, because Spark is large."""
 
 import json
 import os
@@ -20,7 +20,7 @@ SCHEMA = "key string, t int, u double, v double, last boolean"
 
 @pytest.fixture(scope="module")
 def spark():
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers' Python is this one
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers use the same Python
     session = (
         pyspark.sql.SparkSession.builder.master("local[2]")
         .config("spark.sql.shuffle.partitions", "2")
@@ -48,7 +48,7 @@ def X():
 
 
 def write(folder, name, X, steps):
-    """A file of samples, in an order nobody should rely on."""
+    """Write a file of samples, not in the order of time."""
     rows = [
         {"key": f"s{i}", "t": t, "last": t == STEPS - 1}
         | {column: float(x) for column, x in zip("uv", X[i, t]) if np.isfinite(x)}
@@ -59,7 +59,7 @@ def write(folder, name, X, steps):
 
 
 def run(spark, folder, model, out):
-    """Take all files that are there, then stop; Spark keeps what it has seen in `out/checkpoint`."""
+    """Process all available files, then stop; Spark stores its progress in `out/checkpoint`."""
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder))
     decisions = decide(frame, str(model), key="key", channels=["u", "v"], order_by="t", end="last")
     writer = decisions.writeStream.format("json").option("path", str(out / "reported"))
@@ -68,14 +68,14 @@ def run(spark, folder, model, out):
     return {row["key"]: row for row in spark.read.json(str(out / "reported")).collect()}
 
 
-def test_spark_decides_as_local_streams_across_batches_and_restarts(spark, model, X, tmp_path):
+def test_spark_decides_like_local_streams_across_batches_and_restarts(spark, model, X, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     write(folder, "1.json", X, range(3))
     write(folder, "2.json", X, range(3, 5))
     early = run(spark, folder, model, tmp_path)
     write(folder, "3.json", X, range(5, STEPS))
-    reported = run(spark, folder, model, tmp_path)  # another query, which goes on from the checkpoint
+    reported = run(spark, folder, model, tmp_path)  # a new query, which resumes from the checkpoint
     expected = sw.load(model).decide(X)
     assert len(reported) == SERIES
     assert 0 < len(early) < SERIES
@@ -85,7 +85,7 @@ def test_spark_decides_as_local_streams_across_batches_and_restarts(spark, model
         np.testing.assert_allclose(row["scores"], decision.scores, rtol=1e-5, atol=1e-5)
 
 
-def test_a_model_that_is_not_there_is_told_before_anything_runs(spark, tmp_path):
+def test_a_missing_model_raises_before_the_query_starts(spark, tmp_path):
     frame = spark.readStream.schema(SCHEMA).json(str(tmp_path))
-    with pytest.raises((FileNotFoundError, ValueError), match="nowhere"):
-        decide(frame, str(tmp_path / "nowhere"), key="key", channels=["u", "v"])
+    with pytest.raises((FileNotFoundError, ValueError), match="No stopwise model at"):
+        decide(frame, str(tmp_path / "missing"), key="key", channels=["u", "v"])

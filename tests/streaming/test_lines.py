@@ -1,4 +1,4 @@
-"""Lines of samples, well and badly made."""
+"""Reading samples from valid and invalid lines."""
 
 import math
 
@@ -20,22 +20,22 @@ def test_json_with_and_without_keys():
     ]
 
 
-def test_the_end_of_a_stream():
+def test_end_lines():
     assert read('{"key": "a", "end": true}') == [Sample(1, "a", None)]
 
 
-def test_missing_numbers():
+def test_missing_values_become_nan():
     assert math.isnan(read('{"x": [null]}')[0].x[0])
     assert math.isnan(read("u,v", "1,")[0].x[1])
 
 
-def test_csv_with_a_header_without_one_and_with_a_key():
+def test_csv_with_and_without_header_and_key():
     assert read("u,v", "1,2", "3,4") == [Sample(2, None, [1.0, 2.0]), Sample(3, None, [3.0, 4.0])]
     assert read("1,2", "3,4") == [Sample(1, None, [1.0, 2.0]), Sample(2, None, [3.0, 4.0])]
     assert read("u,key,v", '1,"a, b",2') == [Sample(2, "a, b", [1.0, 2.0])]
 
 
-def test_empty_lines_count_and_say_nothing():
+def test_empty_lines_are_skipped_but_counted():
     assert read("", "  ", "[1]", "", "[2]") == [Sample(3, None, [1.0]), Sample(5, None, [2.0])]
     assert read() == []
     assert read("", "") == []
@@ -56,16 +56,16 @@ def test_empty_lines_count_and_say_nothing():
         (["1,2", "1,word"], "not a number"),
     ],
 )
-def test_a_malformed_line_is_told_with_its_number(lines, reason):
-    said = read(*lines)[-1]
-    assert isinstance(said, Malformed)
-    assert said.line == 2
-    assert reason in said.reason
+def test_a_malformed_line_is_reported_with_its_number(lines, reason):
+    result = read(*lines)[-1]
+    assert isinstance(result, Malformed)
+    assert result.line == 2
+    assert reason in result.reason
 
 
-def test_lines_are_answered_as_they_come():
+def test_a_line_is_processed_before_the_next_one_is_read():
     def lines():
         yield "[1]\n"
-        raise RuntimeError("nobody should ask for a second line yet")
+        raise RuntimeError("the second line must not be read yet")
 
     assert next(read_samples(lines())) == Sample(1, None, [1.0])

@@ -1,4 +1,4 @@
-"""Streams against scores and decisions of whole series."""
+"""Scores and decisions of streams equal those of complete series."""
 
 import subprocess
 import sys
@@ -53,16 +53,16 @@ def same(decision, other):
 
 @pytest.mark.parametrize("missing", ["error", "mask"])
 @pytest.mark.parametrize("settings", MODELS, ids=str)
-def test_streams_decide_as_whole_series_do(settings, missing, X):
+def test_streams_decide_like_complete_series(settings, missing, X):
     clf = fitted(missing, **settings)
     X = X.copy()
     if missing == "mask":
         X[np.random.default_rng(1).random(X.shape) < 0.4] = np.nan
-        X[0] = np.nan  # nothing ever observed
+        X[0] = np.nan  # never observed
     scores, decisions = clf.scores(X), clf.decide(X)
-    streams, fallen = clf.streams(), {}
+    streams, decided = clf.streams(), {}
     for t in range(X.shape[1]):
-        fallen |= streams.update(np.arange(len(X)), X[:, t])
+        decided |= streams.update(np.arange(len(X)), X[:, t])
     for i, x in enumerate(X):
         stream = clf.stream()
         for t, sample in enumerate(x):
@@ -72,10 +72,10 @@ def test_streams_decide_as_whole_series_do(settings, missing, X):
             if decision is not None:
                 break
         same(stream.finish(), decisions[i])
-        same(fallen[i] if i in fallen else streams.finish(i), decisions[i])
+        same(decided[i] if i in decided else streams.finish(i), decisions[i])
 
 
-def test_after_the_decision_samples_change_nothing(clf, X):
+def test_samples_after_the_decision_are_ignored(clf, X):
     stream = clf.stream()
     decision = run(stream, X[0])
     before = stream.scores
@@ -87,7 +87,7 @@ def test_after_the_decision_samples_change_nothing(clf, X):
     same(run(stream, X[0]), decision)
 
 
-def test_a_stream_goes_on_from_its_state_with_the_same_scores(clf, X, tmp_path):
+def test_a_stream_resumed_from_a_state_has_the_same_scores(clf, X, tmp_path):
     one = clf.stream()
     one.update(X[0, 0] * 0.01)
     np.savez(tmp_path / "state.npz", **one.state())
@@ -99,7 +99,7 @@ def test_a_stream_goes_on_from_its_state_with_the_same_scores(clf, X, tmp_path):
         np.testing.assert_array_equal(one.scores, other.scores)
 
 
-def test_another_process_goes_on_from_a_state(clf, X, tmp_path):
+def test_another_process_can_resume_from_a_state(clf, X, tmp_path):
     stream = clf.stream()
     stream.update(0.01 * X[0, 0])
     np.savez(tmp_path / "state.npz", **stream.state())
@@ -133,16 +133,16 @@ def test_a_decided_stream_is_restored_as_decided(clf, X, forced):
 @pytest.mark.parametrize(
     ("damage", "reported"),
     [
-        (lambda s: s.pop("version"), "no version"),
+        (lambda s: s.pop("version"), "its version or model is missing"),
         (lambda s: s.update(version=np.array(9)), "version 9"),
         (lambda s: s.update(model=np.zeros(16, np.uint8)), "another model"),
-        (lambda s: s.pop("scores"), "lacks scores"),
+        (lambda s: s.pop("scores"), "scores is missing"),
         (lambda s: s.update(scores=np.zeros(5)), "scores must be float64 of shape \\(2,\\)"),
         (lambda s: s.update(time=np.array(1.5)), "time must be int64"),
         (lambda s: s.update(decided=np.array(7)), "class 7"),
     ],
 )
-def test_a_state_that_does_not_fit_is_refused(clf, damage, reported):
+def test_an_invalid_state_raises(clf, damage, reported):
     state = clf.stream().state()
     damage(state)
     with pytest.raises(ValueError, match=reported):
@@ -154,24 +154,24 @@ def test_a_state_that_does_not_fit_is_refused(clf, damage, reported):
     [
         ([1.0, 2.0], "3 number"),
         ([1.0, np.nan, 2.0], "NaN"),
-        ([np.inf, 0, 0], "infinite"),
-        ([1e400, 0, 0], "infinite"),
+        ([np.inf, 0, 0], "infinity"),
+        ([1e400, 0, 0], "infinity"),
     ],
 )
-def test_a_bad_sample_is_reported_and_leaves_the_stream_as_it_was(clf, x, reported):
+def test_an_invalid_sample_raises_and_does_not_change_the_stream(clf, x, reported):
     stream = clf.stream()
     with np.errstate(over="ignore"), pytest.raises(ValueError, match=reported):
         stream.update(x)
     assert stream.time == 0
 
 
-def test_a_stream_without_samples_has_nothing_to_decide(clf):
-    with pytest.raises(ValueError, match="no sample"):
+def test_finishing_a_stream_without_samples_raises(clf):
+    with pytest.raises(ValueError, match="the stream has no samples"):
         clf.stream().finish()
 
 
-class Own(Integrator):
-    """A network without a step of its own."""
+class Linear(Integrator):
+    """A custom network without a streaming step."""
 
     def __init__(self, channels, classes, order):
         super().__init__(channels, classes, order)
@@ -182,10 +182,10 @@ class Own(Integrator):
 
 
 @pytest.mark.parametrize("missing", ["error", "mask"])
-def test_a_network_of_ones_own_streams_by_scoring_again(missing, tmp_path):
-    model = sw.models.Network(Own, order=0, llre_ratio=1.0, polish=False)
+def test_a_custom_network_scores_the_stream_again_at_each_step(missing, tmp_path):
+    model = sw.models.Network(Linear, order=0, llre_ratio=1.0, polish=False)
     clf = fitted(missing, model=model)
-    X = 0.1 * sw.datasets.gaussian(3, channels=3, length=40, seed=1)[0]  # longer than the space kept at first
+    X = 0.1 * sw.datasets.gaussian(3, channels=3, length=40, seed=1)[0]  # longer than the initial buffer
     scores = clf.scores(X)
     streams, stream = clf.streams(), clf.stream()
     for t in range(40):

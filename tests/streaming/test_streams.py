@@ -1,4 +1,4 @@
-"""Many keyed streams: as each alone, with keys that come, go, repeat and are too many."""
+"""Many keyed streams equal single streams; keys are added, removed, repeated and dropped."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,14 @@ import pytest
 import stopwise as sw
 from helpers import early
 
-# What streams promise. Sums of float32 that pass through 15 nats are rounded to 1e-6 on the way.
+# The tolerance of streams. Intermediate float32 sums of up to 15 nats are rounded to about 1e-6.
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
 
 @pytest.fixture(scope="module")
 def clf():
     X, y, _ = sw.datasets.gaussian(60, channels=2, length=6, seed=0)
-    return early(order=1, max_epochs=1, rule=sw.SPRT(50.0)).fit(X, y)  # hardly ever sure
+    return early(order=1, max_epochs=1, rule=sw.SPRT(50.0)).fit(X, y)  # rarely reached
 
 
 def alone(clf, samples):
@@ -23,7 +23,7 @@ def alone(clf, samples):
     return stream.scores
 
 
-def test_keys_come_and_go_at_any_time(clf):
+def test_keys_can_be_added_and_removed_at_any_time(clf):
     rng = np.random.default_rng(0)
     streams, taken = clf.streams(), {}
     for moment in range(200):
@@ -42,7 +42,7 @@ def test_keys_come_and_go_at_any_time(clf):
         np.testing.assert_allclose(streams.scores(key), alone(clf, samples), **CLOSE)
 
 
-def test_a_key_may_come_twice_in_one_call(clf):
+def test_a_key_can_be_repeated_in_one_call(clf):
     x = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
     streams = clf.streams()
     streams.update(["a", "b", "a", "a", "b"], x)
@@ -50,7 +50,7 @@ def test_a_key_may_come_twice_in_one_call(clf):
     np.testing.assert_allclose(streams.scores("a"), alone(clf, x[[0, 2, 3]]), **CLOSE)
 
 
-def test_the_key_silent_for_longest_is_dropped_and_reported(clf):
+def test_the_least_recently_updated_stream_is_dropped_and_reported(clf):
     dropped = []
     streams = clf.streams(max_streams=3, on_drop=lambda key, stream: dropped.append((key, stream.time)))
     for key in "abcab":
@@ -58,19 +58,19 @@ def test_the_key_silent_for_longest_is_dropped_and_reported(clf):
     streams.update({"d": [0.0, 1.0]})
     assert dropped == [("c", 1)]
     assert set(streams) == {"a", "b", "d"}
-    streams.update([*"wxyz"], np.zeros((4, 2)))  # more at once than are allowed
+    streams.update([*"wxyz"], np.zeros((4, 2)))  # more than max_streams in one call
     assert len(streams) == 3
     assert len(dropped) == 5
 
 
-def test_a_drop_is_logged_where_nobody_listens(clf, caplog):
+def test_a_drop_is_logged_without_on_drop(clf, caplog):
     streams = clf.streams(max_streams=1)
     streams.update({"first": [0.0, 1.0]})
     streams.update({"second": [0.0, 1.0]})
     assert "stream 'first' was dropped after 1 samples" in caplog.text
 
 
-def test_a_decided_key_stays_and_its_samples_are_late():
+def test_a_decided_key_is_kept_and_its_later_samples_are_ignored():
     X, y, _ = sw.datasets.gaussian(60, channels=2, length=6, seed=0)
     clf = early(order=0, max_epochs=1, rule=sw.SPRT(0.0)).fit(X, y)
     streams = clf.streams()
@@ -83,14 +83,14 @@ def test_a_decided_key_stays_and_its_samples_are_late():
     assert "k" not in streams
 
 
-def test_finish_forces_and_lets_go(clf):
+def test_finish_forces_a_decision_and_removes_the_key(clf):
     streams = clf.streams()
     streams.update({"k": [0.0, 1.0]})
     assert streams.finish("k").forced
     assert len(streams) == 0
 
 
-def test_states_travel_between_one_and_many(clf):
+def test_states_are_exchanged_between_stream_and_streams(clf):
     stream = clf.stream()
     stream.update([0.3, -0.1])
     streams = clf.streams()
@@ -101,7 +101,7 @@ def test_states_travel_between_one_and_many(clf):
     np.testing.assert_array_equal(back.scores, stream.scores)
 
 
-def test_all_states_are_those_of_each_stream(clf):
+def test_states_contain_the_state_of_each_stream(clf):
     streams = clf.streams()
     streams.update(["a", "b"], np.ones((2, 2)))
     streams.update({"b": [1.0, -2.0]})
@@ -121,23 +121,23 @@ def _decided(clf):
     return stream.state()
 
 
-def test_nothing_is_nothing(clf):
+def test_an_update_without_samples_returns_no_decisions(clf):
     assert clf.streams().update({}) == {}
     assert clf.streams().update([], np.empty((0, 2))) == {}
 
 
-def test_bad_samples_leave_all_streams_as_they_were(clf):
+def test_invalid_samples_raise_and_do_not_change_any_stream(clf):
     streams = clf.streams()
     with pytest.raises(ValueError, match="NaN"):
         streams.update({"a": [0.0, 1.0], "b": [np.nan, 1.0]})
     with pytest.raises(ValueError, match="2 number"):
         streams.update(["a", "b"], np.zeros((3, 2)))
-    with pytest.raises(TypeError, match="goes with an array of keys"):
+    with pytest.raises(TypeError, match="can only be used with a sequence of keys"):
         streams.update({"a": [0.0, 1.0]}, np.zeros((1, 2)))
     assert len(streams) == 0
 
 
-def test_an_unknown_key_is_told(clf):
+def test_an_unknown_key_raises(clf):
     with pytest.raises(KeyError, match="there is no stream 'k'"):
         clf.streams().scores("k")
     with pytest.raises(ValueError, match="`max_streams`"):

@@ -1,10 +1,10 @@
-"""The commands, one file each: `stopwise demo | train | fit-rule | calibrate | evaluate | …`."""
+"""The command line `stopwise`; each module defines one command."""
 
 from __future__ import annotations
 
 import os
 
-from stopwise.cli import (  # noqa: F401 - each adds its command
+from stopwise.cli import (  # noqa: F401 - each import adds a command
     bench,
     calibrate,
     decide,
@@ -21,7 +21,7 @@ from stopwise.cli.common import app, fail
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is reported in one line, not as a traceback."""
+    """Run the command line; errors are printed in one line, without a traceback."""
     try:
         app()
     except KeyboardInterrupt:

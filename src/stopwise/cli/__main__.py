@@ -1,4 +1,4 @@
-"""`python -m stopwise.cli`."""
+"""Entry point of `python -m stopwise.cli`."""
 
 from stopwise.cli import main
 

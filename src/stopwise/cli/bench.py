@@ -1,4 +1,4 @@
-"""`stopwise bench`."""
+"""The command `stopwise bench`: measure speed and memory."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 @app.command()
 def bench(
-    only: Annotated[list[str] | None, typer.Option(help="Measure this figure only; repeatable.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run only this benchmark; can be repeated.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the results to this file.")] = None,
 ) -> None:
-    """Measure speed and memory as ratios to plain yardsticks; exit code 1 when a bar is missed."""
+    """Benchmark speed and memory against simple baselines.
+
+    The exit code is 1 if a result misses its requirement.
+    """
     from stopwise.bench.figures import FIGURES
     from stopwise.bench.report import machine, to_json
     from stopwise.progress import Reporter
@@ -40,15 +43,19 @@ def bench(
 
 
 def _bench_table(figures: list[Figure]) -> Table:
-    table = Table(title="Medians, with quartiles")
-    table.add_column("figure")
-    for name in ("value", "bar", "aim"):
+    table = Table(title="Medians and quartiles")
+    table.add_column("benchmark")
+    for name in ("value", "required", "goal"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     for figure in figures:
         sign = "≤" if figure.better == "lower" else "≥"
         verdict = (
-            "[green]aim[/]" if figure.reaches(figure.aim) else "bar" if figure.passed else "[red]missed[/]"
+            "[green]goal[/]"
+            if figure.reaches(figure.aim)
+            else "passed"
+            if figure.passed
+            else "[red]missed[/]"
         )
         table.add_row(
             figure.name + (f"\n[dim]{figure.note}[/]" if figure.note else ""),

@@ -1,4 +1,4 @@
-"""`stopwise calibrate`."""
+"""The command `stopwise calibrate`: set a stopping rule with a guaranteed error rate."""
 
 from __future__ import annotations
 
@@ -31,26 +31,34 @@ def calibrate(
     error_rate: Annotated[
         list[str] | None,
         typer.Option(
-            help="Share of new series that may be decided wrongly: 0.05, or CLASS=0.05, repeatable."
+            help="Maximum share of wrong decisions on new series: 0.05, or CLASS=0.05 (can be repeated)."
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Probability that the promise holds.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Probability that the guarantee holds.")] = 0.95,
     per_class: Annotated[
-        bool, typer.Option("--per-class", help="The share holds for every class among its own series.")
+        bool, typer.Option("--per-class", help="The guarantee holds for each class separately.")
     ] = False,
     accuracy_gap: Annotated[
         float | None,
-        typer.Option(help="Instead: share that may be decided wrongly and would be right at the end."),
+        typer.Option(
+            help="Instead of --error-rate: maximum share of series that are decided wrongly but would have "
+            "been decided correctly at their end."
+        ),
     ] = None,
     conditional: Annotated[
-        bool, typer.Option("--conditional", help="The gap holds among series decided by step t, whatever t.")
+        bool,
+        typer.Option(
+            "--conditional",
+            help="With --accuracy-gap: for every step t, the guarantee holds among the series decided by t.",
+        ),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the calibrated model; default: in place.")
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for the calibrated model (default: replace MODEL)."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set a stopping rule that keeps a promise, by labeled series the model has not seen."""
+    """Set a stopping rule with a guaranteed error rate, from labeled series not used in training."""
     series = read_labeled(data)
     from stopwise.estimator import load
 
@@ -75,7 +83,7 @@ def calibrate(
 
 
 def _rates(clf: EarlyClassifier, given: list[str] | None) -> Any:
-    """Return one rate, or {label: rate} from texts CLASS=RATE."""
+    """Return one rate, or a dict {label: rate} from strings CLASS=RATE."""
     if not given:
         return None
     if len(given) == 1 and "=" not in given[0]:

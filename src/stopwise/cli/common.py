@@ -1,4 +1,4 @@
-"""What the commands share: the application, arguments, reading data, failing politely."""
+"""Shared parts of the commands: application, common arguments, reading data, error messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-if TYPE_CHECKING:  # torch takes seconds to import: each command fetches what it needs
+if TYPE_CHECKING:  # commands import these when needed, because importing torch takes seconds
     from stopwise.datasets import LabeledSeries
     from stopwise.estimator import EarlyClassifier
 
@@ -22,20 +22,23 @@ app = typer.Typer(
 )
 console = Console()
 
-_DATA_HELP = "Series: .npz with X, y; _X.npy beside _y.npy; .ts; or .csv with series, time, label, channels…"
+_DATA_HELP = (
+    "Labeled series: NAME.npz with X and y; NAME for the pair NAME_X.npy and NAME_y.npy; NAME.ts; or "
+    "NAME.csv with the columns series, time, label and one per channel."
+)
 Data = Annotated[Path, typer.Argument(help=_DATA_HELP)]
 OptionalData = Annotated[Path | None, typer.Argument(help=_DATA_HELP, show_default=False)]
-Seed = Annotated[int | None, typer.Option("--seed", help="Seed of all randomness (default 0).")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Random seed (default 0).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def read_labeled(path: Path) -> LabeledSeries:
-    """Read series that must have labels."""
+    """Read series; raise a ValueError if they have no labels."""
     from stopwise.datasets import read
 
     series = read(path)
     if series.y is None:
-        raise ValueError(f"{path} has no labels: add `y` (or a label column).")
+        raise ValueError(f"{path} has no labels: add an array `y`, or a label column in a .csv file.")
     return series
 
 
@@ -45,7 +48,7 @@ def class_indices(clf: EarlyClassifier, series: LabeledSeries) -> np.ndarray:
     unknown = np.setdiff1d(y.astype(str), clf.classes_.astype(str))
     if len(unknown):
         raise ValueError(
-            f"the data has labels the model does not know: {', '.join(unknown[:5])}. It knows "
+            f"the data has labels the model does not know: {', '.join(unknown[:5])}. Known labels: "
             f"{', '.join(clf.classes_.astype(str)[:10])}."
         )
     names = {str(name): k for k, name in enumerate(clf.classes_)}
@@ -53,7 +56,7 @@ def class_indices(clf: EarlyClassifier, series: LabeledSeries) -> np.ndarray:
 
 
 def named_numbers(option: str, given: list[str], classes: np.ndarray) -> dict[Any, float]:
-    """Return {label: number} from texts CLASS=NUMBER; `option` is for the message."""
+    """Return {label: number} from strings CLASS=NUMBER; `option` is used in error messages."""
     names = {str(label): label for label in classes}
     numbers: dict[Any, float] = {}
     for text in given:
@@ -68,7 +71,7 @@ def named_numbers(option: str, given: list[str], classes: np.ndarray) -> dict[An
 
 
 def named_shares(option: str, given: list[str] | None, classes: np.ndarray) -> str | dict[Any, float] | None:
-    """Return a prior: a word, or {label: share}; None if the option is not given."""
+    """Return a prior: a name, or a dict {label: share}; None if the option is not given."""
     if not given:
         return None
     if len(given) == 1 and "=" not in given[0]:
@@ -77,7 +80,7 @@ def named_shares(option: str, given: list[str] | None, classes: np.ndarray) -> s
 
 
 def as_number(option: str, text: str) -> float:
-    """Return a text as a number; `option` is for the message."""
+    """Convert a string to a number; `option` is used in error messages."""
     try:
         return float(text)
     except ValueError:
@@ -85,7 +88,7 @@ def as_number(option: str, text: str) -> float:
 
 
 def plain(value: Any) -> Any:
-    """Return plain JSON values; a class that is not there has no error: null."""
+    """Convert to plain JSON values; NaN and infinity become None (null in JSON)."""
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
@@ -96,6 +99,6 @@ def plain(value: Any) -> Any:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """Say what went wrong in one line and end with an exit code."""
+    """Print an error message in one line and exit with a code."""
     print(f"stopwise: {message}", file=sys.stderr)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""`stopwise decide`."""
+"""The command `stopwise decide`: decide on streams of samples."""
 
 from __future__ import annotations
 
@@ -18,30 +18,39 @@ if TYPE_CHECKING:
     from stopwise.streaming.lines import Sample
     from stopwise.streaming.streams import Streams
 
-ONLY = ""  # the key of a stream that has none
+ONLY = ""  # key of the only stream, if the input has no keys
 
 
 @app.command()
 def decide(
     model: Annotated[Path, typer.Argument(help="Folder of a trained model.")],
     source: Annotated[
-        str, typer.Option("--input", "-i", help="File of samples, JSON lines or CSV; - for standard input.")
+        str, typer.Option("--input", "-i", help="File of samples, JSON lines or CSV; - is standard input.")
     ] = "-",
     state: Annotated[
-        Path | None, typer.Option(help="Folder for the states of the streams: a restart resumes from it.")
+        Path | None,
+        typer.Option(help="Folder for the states of the streams; the next run resumes from it."),
     ] = None,
-    save_every: Annotated[int, typer.Option(help="Samples between two saves of the states.")] = 1000,
+    save_every: Annotated[int, typer.Option(help="Number of samples between saves of the states.")] = 1000,
     max_streams: Annotated[
         int,
-        typer.Option(help="Most streams at a time; the least recently updated is dropped, with a warning."),
+        typer.Option(
+            help="Maximum number of streams at a time. Beyond it, the least recently updated stream is "
+            "dropped with a warning."
+        ),
     ] = 100_000,
-    strict: Annotated[bool, typer.Option(help="Stop at the first line that cannot be used.")] = False,
+    strict: Annotated[
+        bool, typer.Option(help="Stop at the first invalid line instead of skipping it.")
+    ] = False,
 ) -> None:
-    """Decide on streams of samples as they arrive: one JSON line for each decision, as soon as it is made.
+    """Decide on streams of samples as they arrive.
 
-    Lines are {"key": "a", "x": [1.0, 2.0]}, or without a key if there is one stream, or CSV with a header.
-    {"key": "a", "end": true} ends a stream. At the end of the input open streams are forced to a decision,
-    or, with --state, kept for the next run.
+    Each decision is printed as one line of JSON as soon as it is made.
+
+    Input lines are JSON, such as {"key": "a", "x": [1.0, 2.0]}, or CSV. The key identifies the stream; leave
+    it out if there is only one. {"key": "a", "end": true} ends a stream and forces its decision. At the end
+    of the input, all streams without a decision are forced to one; with --state, they are kept for the next
+    run.
     """
     from stopwise.estimator import load
     from stopwise.validation import check_integer
@@ -57,14 +66,14 @@ def decide(
     except KeyboardInterrupt:
         server.save()
         raise
-    except BrokenPipeError:  # nobody reads the answers any more
+    except BrokenPipeError:  # the reader of standard output has exited
         server.save()
-        # Python flushes standard output once more at its end: into nothing, then.
+        # Python flushes standard output again at exit, so it is redirected to the null device.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class StreamServer:
-    """Takes samples, answers decisions, and keeps the states."""
+    """Read samples, print decisions and save the states of the streams."""
 
     def __init__(self, streams: Streams, path: Path | None, save_every: int, strict: bool) -> None:
         self.streams, self.path, self.save_every, self.strict = streams, path, save_every, strict
@@ -73,17 +82,17 @@ class StreamServer:
             self._load(path)
 
     def serve(self, lines: Any) -> None:
-        """Take every line; at the end force what is open, or keep the states."""
+        """Process all lines; at the end, save the states, or force a decision on every open stream."""
         from stopwise.streaming.lines import Malformed, read_samples
 
-        for said in read_samples(lines):
-            if isinstance(said, Malformed):
-                self._refuse(said.line, said.reason)
+        for item in read_samples(lines):
+            if isinstance(item, Malformed):
+                self._report(item.line, item.reason)
                 continue
             try:
-                self._take(said)
+                self._take(item)
             except (ValueError, KeyError) as error:
-                self._refuse(said.line, str(error.args[0]))
+                self._report(item.line, str(error.args[0]))
         if self.path is not None:
             self.save()
             return
@@ -92,7 +101,7 @@ class StreamServer:
                 self._answer(key, self.streams.finish(key))
 
     def save(self) -> None:
-        """Write all states atomically."""
+        """Write all states in one atomic write."""
         if self.path is None:
             return
         import torch
@@ -114,9 +123,9 @@ class StreamServer:
             if open_:
                 self._answer(key, decision)
             return
-        fallen = self.streams.update({key: sample.x})
+        decisions = self.streams.update({key: sample.x})
         self.taken += 1
-        for name, decision in fallen.items():
+        for name, decision in decisions.items():
             self._answer(name, decision)
         if self.taken % self.save_every == 0:
             self.save()
@@ -131,10 +140,10 @@ class StreamServer:
         }
         print(json.dumps(plain(answer)), flush=True)
 
-    def _refuse(self, line: int, reason: str) -> None:
+    def _report(self, line: int, reason: str) -> None:
         if self.strict:
             raise ValueError(f"line {line}: {reason}")
-        print(f"stopwise: line {line}: {reason}; skipped", file=sys.stderr, flush=True)
+        print(f"stopwise: line {line} skipped: {reason}", file=sys.stderr, flush=True)
 
     def _load(self, path: Path) -> None:
         from stopwise.persistence.tensors import read
@@ -145,7 +154,7 @@ class StreamServer:
         self.taken = about["taken"]
         print(
             f"stopwise: resuming {len(about['keys'])} streams as they were after sample {self.taken}; later "
-            "samples were not kept",
+            "samples were not saved and must be sent again",
             file=sys.stderr,
             flush=True,
         )
@@ -153,7 +162,8 @@ class StreamServer:
 
 def _warn_drop(key: Any, stream: Any) -> None:
     print(
-        f"stopwise: stream {key!r} was dropped after {stream.time} samples: more than --max-streams are open",
+        f"stopwise: stream {key!r} was dropped after {stream.time} samples: there are more streams than "
+        "--max-streams",
         file=sys.stderr,
         flush=True,
     )

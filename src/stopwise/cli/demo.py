@@ -1,4 +1,4 @@
-"""`stopwise demo`."""
+"""The command `stopwise demo`: demonstrate saturated log-likelihood ratios."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("stopwise-demo"),
-    seed: Annotated[int, typer.Option(help="Seed of data and training.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of data and training.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Show what saturation of log-likelihood ratios is, and that it is cured (about four minutes)."""
+    """Compare models on data with known log-likelihood ratios (about four minutes).
+
+    The log-likelihood ratios of a tanh LSTM saturate: they stop growing. Those of the other models do not.
+    """
     from stopwise.experiments import demo as experiment
 
     if not as_json:
         console.print(
-            "Two Gaussian classes, 50 samples a series: the true log-likelihood ratio (LLR) grows to about "
+            "Two Gaussian classes, 50 samples per series: the true log-likelihood ratio (LLR) grows to about "
             f"200 nats.\nTraining {len(experiment.MODELS)} networks on {experiment.TRAIN} series each …"
         )
     outcomes, oracle, y = experiment.run(seed=seed, progress=not as_json)
@@ -36,18 +39,18 @@ def demo(
         return
     console.print(_precision_table([*outcomes, oracle]))
     console.print(
-        "[bold]Slope[/] is that of the estimated on the true LLR: 1 is right, near 0 is saturated.\n"
+        "[bold]Slope[/] of the estimated LLR against the true LLR: 1 is correct, near 0 is saturated.\n"
     )
     console.print(_decision_table([*outcomes, oracle]))
     console.print(
-        "A saturated model never reaches a high threshold: it waits to the end, sample 50, where the others "
+        "A saturated model never reaches a high threshold: it takes all 50 samples, while the other models "
         "stop after a few.\n"
     )
     console.print("Pictures: " + ", ".join(str(path) for path in pictures), soft_wrap=True)
 
 
 def _precision_table(outcomes: list[Outcome]) -> Table:
-    table = Table(title="How precise the log-likelihood ratios are")
+    table = Table(title="Precision of the log-likelihood ratios")
     table.add_column("model", no_wrap=True)
     for name in ("LLR error (nats)", "slope", "AUSAT", "training (s)"):
         table.add_column(name, justify="right")
@@ -65,7 +68,7 @@ def _precision_table(outcomes: list[Outcome]) -> Table:
 def _decision_table(outcomes: list[Outcome]) -> Table:
     from stopwise.experiments.demo import THRESHOLDS
 
-    table = Table(title="What it means for decisions: error, and samples taken, by SPRT threshold a")
+    table = Table(title="Decisions: error rate and mean number of samples, by SPRT threshold a")
     table.add_column("model", no_wrap=True)
     for a in THRESHOLDS:
         table.add_column(f"a = {a:g}", justify="right", no_wrap=True)

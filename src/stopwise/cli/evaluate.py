@@ -1,4 +1,4 @@
-"""`stopwise evaluate`."""
+"""The command `stopwise evaluate`: evaluate a trained model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain
 if TYPE_CHECKING:
     from stopwise.rules import Guarantee, Rule
 
-FEW = 100  # the share among fewer series says little
+FEW = 100  # minimum number of series for an observed share
 
 
 @app.command()
@@ -23,14 +23,16 @@ def evaluate(
     data: Data,
     threshold: Annotated[
         list[float] | None,
-        typer.Option(help="SPRT thresholds to show beside the model's own rule; repeatable."),
+        typer.Option(
+            help="SPRT threshold to compare with the rule of the model; can be repeated (default: 2, 5, 10)."
+        ),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Draw the speed-accuracy curve here (PNG and SVG).")
+        Path | None, typer.Option(help="Save the speed-accuracy curve under this name, as PNG and SVG.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a trained model on labeled series: error, hitting time, speed-accuracy tradeoff."""
+    """Evaluate a trained model on labeled series: error rate, stopping time, speed-accuracy tradeoff."""
     from stopwise import plots
     from stopwise.data.series import SeriesSet
     from stopwise.estimator import load
@@ -47,10 +49,10 @@ def evaluate(
         {"rule": _name(rule)} | summarize(rule.decide(scores, lengths), y, len(clf.classes_))
         for rule in rules
     ]
-    promise: dict[str, Any] = {}
+    guaranteed: dict[str, Any] = {}
     if isinstance(clf.rule_, Calibrated):
         seen = observed_rate(clf.rule_.with_prior(clf.prior_), scores, y, lengths, min_series=FEW)
-        promise = {
+        guaranteed = {
             "guarantee": clf.rule_.guarantee.to_dict() | {"words": str(clf.rule_.guarantee)},
             "observed": seen,
         }
@@ -60,7 +62,7 @@ def evaluate(
     if as_json:
         print(
             json.dumps(
-                plain({"n": len(y), "ausat": ausat(curve), "rules": rows} | promise),
+                plain({"n": len(y), "ausat": ausat(curve), "rules": rows} | guaranteed),
                 indent=2,
                 allow_nan=False,
             )
@@ -69,14 +71,14 @@ def evaluate(
     console.print(_evaluation_table(rows, len(y)))
     console.print(f"Area under the speed-accuracy curve (AUSAT): {ausat(curve):.4f}")
     if isinstance(clf.rule_, Calibrated):
-        console.print(f"[bold]Promised:[/] {clf.rule_.guarantee}", highlight=False)
-        console.print(f"[bold]Observed here:[/] {_observed(clf.rule_.guarantee, seen)}", highlight=False)
+        console.print(f"[bold]Guarantee:[/] {clf.rule_.guarantee}", highlight=False)
+        console.print(f"[bold]Observed:[/] {_observed(clf.rule_.guarantee, seen)}", highlight=False)
     if picture is not None:
         console.print(f"Picture: {picture}.png", soft_wrap=True)
 
 
 def _name(rule: Rule) -> str:
-    """Return a rule as its table row names it; what a guarantee says stands below the table."""
+    """Return the name of a rule for the table, without its guarantee, which is printed separately."""
     from stopwise.rules import Calibrated
 
     if not isinstance(rule, Calibrated):
@@ -87,10 +89,10 @@ def _name(rule: Rule) -> str:
 
 
 def _observed(guarantee: Guarantee, seen: Any) -> str:
-    """Return what was observed of that which a guarantee speaks of."""
+    """Describe the observed rates that correspond to a guarantee."""
     wrong = "decided wrongly" + (", correctly at the end" if guarantee.target == "accuracy_gap" else "")
     if guarantee.conditional:
-        return f"{seen:.2%} {wrong}, at the worst step by which {FEW} series were decided."
+        return f"{seen:.2%} {wrong}, at the worst step by which at least {FEW} series were decided."
     if not isinstance(guarantee.level, tuple):
         return f"{seen:.2%} {wrong}."
     asked = zip(guarantee.classes or (), guarantee.level, seen)
@@ -99,7 +101,7 @@ def _observed(guarantee: Guarantee, seen: Any) -> str:
 
 
 def _evaluation_table(rows: list[dict[str, Any]], n: int) -> Table:
-    table = Table(title=f"{n} series; the first row is the model's own rule")
+    table = Table(title=f"{n} series; the first row is the rule of the model")
     table.add_column("rule", overflow="fold")
     for name in ("error", "mean\ntime", "forced", "earli-\nness", "harmonic\nmean"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""`stopwise export`."""
+"""The command `stopwise export`: export a model to ONNX."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from stopwise.cli.common import app, console
 @app.command()
 def export(
     model: Annotated[Path, typer.Argument(help="Folder of a trained model.")],
-    out: Annotated[Path, typer.Argument(help="The ONNX file to write.")],
+    out: Annotated[Path, typer.Argument(help="ONNX file to write.")],
 ) -> None:
-    """Write one step of a model as an ONNX graph, state in and state out, and try it in onnxruntime."""
+    """Export one streaming step of a model as an ONNX graph, and test it with onnxruntime."""
     from stopwise.estimator import load
     from stopwise.export import export_onnx
 
     difference = export_onnx(load(model), out)
     console.print(
-        f"Wrote {out}; onnxruntime's scores differ from torch's by {difference:.1e} at most, relatively.",
+        f"Wrote {out}. The scores of onnxruntime and torch differ by at most {difference:.1e} (relative).",
         soft_wrap=True,
     )

@@ -1,4 +1,4 @@
-"""`stopwise features`."""
+"""The command `stopwise features`: extract features from videos."""
 
 from __future__ import annotations
 
@@ -13,32 +13,39 @@ from stopwise.cli.common import AsJson, app, console
 
 @app.command()
 def features(
-    videos: Annotated[Path, typer.Argument(help="Folder of the videos.")],
+    videos: Annotated[Path, typer.Argument(help="Folder of videos.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the features.")],
     dataset: Annotated[
-        str, typer.Option(help="folder (one sub-folder a class, or train/ and test/), ucf101, hmdb51 or siw.")
+        str,
+        typer.Option(
+            help="folder (one subfolder per class, or train/ and test/ with one per class), ucf101, hmdb51 "
+            "or siw."
+        ),
     ] = "folder",
     split: Annotated[
-        str, typer.Option(help="Official split: 1, 2, 3; of SiW: 1, 2.1 … 2.4, 3.1, 3.2.")
+        str,
+        typer.Option(help="Official split of the dataset: 1, 2 or 3; for siw: 1, 2.1 to 2.4, 3.1 or 3.2."),
     ] = "1",
     splits: Annotated[
-        Path | None, typer.Option(help="Folder of the official lists; else looked for beside the videos.")
+        Path | None,
+        typer.Option(help="Folder of the official split lists (default: search next to the videos)."),
     ] = None,
     test_fraction: Annotated[
-        float, typer.Option(help="Share of each class to test on, for a folder without train/ and test/.")
+        float, typer.Option(help="Test share of each class, for a folder without train/ and test/.")
     ] = 0.25,
     backbone: Annotated[
         str, typer.Option(help="resnet18, resnet34, resnet50, resnet101, resnet152 or small.")
     ] = "resnet50",
     weights: Annotated[
-        Path | None, typer.Option(help="File of weights: .safetensors or a torch state_dict.")
+        Path | None, typer.Option(help="File of pretrained weights: .safetensors or a torch state_dict.")
     ] = None,
-    frames: Annotated[int, typer.Option(help="Frames of a video at most.")] = 50,
+    frames: Annotated[int, typer.Option(help="Maximum number of frames per video.")] = 50,
     stride: Annotated[
-        int | None, typer.Option(help="Every so many frames from the start, instead of evenly spread ones.")
+        int | None,
+        typer.Option(help="Take every n-th frame from the start, instead of evenly spaced frames."),
     ] = None,
     size: Annotated[
-        int | None, typer.Option(help="Side of the pictures in pixels (default 224; small: 64).")
+        int | None, typer.Option(help="Height and width of the frames in pixels (default 224; small: 64).")
     ] = None,
     fit: Annotated[
         bool, typer.Option("--fit", help="Train the backbone on the training frames first.")
@@ -46,13 +53,16 @@ def features(
     dim: Annotated[int, typer.Option(help="Number of features of the small backbone.")] = 64,
     epochs: Annotated[int, typer.Option(help="Epochs of --fit.")] = 10,
     learning_rate: Annotated[float, typer.Option(help="Learning rate of --fit.")] = 2e-3,
-    batch_size: Annotated[int, typer.Option(help="Frames per step.")] = 64,
-    workers: Annotated[int, typer.Option(help="Videos decoded at once.")] = 1,
-    device: Annotated[str, typer.Option(help="A torch device.")] = "cpu",
-    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
+    batch_size: Annotated[int, typer.Option(help="Frames per batch.")] = 64,
+    workers: Annotated[int, typer.Option(help="Number of videos to decode in parallel.")] = 1,
+    device: Annotated[str, typer.Option(help="Torch device.")] = "cpu",
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Turn a folder of videos into series of features to train on; an interrupted run resumes."""
+    """Extract series of features from a folder of videos, for training.
+
+    If a run is interrupted, the same command resumes it.
+    """
     from stopwise.features import build_backbone, extract, find_clips
 
     layout = find_clips(videos, dataset, split=split, splits=splits, test_fraction=test_fraction, seed=seed)
@@ -61,7 +71,7 @@ def features(
     if not (net.trained or fit or as_json):
         console.print(
             f"[bold red]Note:[/] the weights of {backbone} are random, and so are the features. "
-            "Give --weights FILE, or train with --fit."
+            "Pass --weights FILE, or train the backbone with --fit."
         )
     report = extract(
         layout,
@@ -78,10 +88,10 @@ def features(
     if as_json:
         print(json.dumps(report, indent=2, ensure_ascii=False))
         return
-    _tell(report, out)
+    _print_report(report, out)
 
 
-def _tell(report: dict[str, Any], out: Path) -> None:
+def _print_report(report: dict[str, Any], out: Path) -> None:
     for part, about in report["parts"].items():
         low, high = about["steps"]
         steps = f"{low}" if low == high else f"{low} to {high}"

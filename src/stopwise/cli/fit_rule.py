@@ -1,4 +1,4 @@
-"""`stopwise fit-rule`."""
+"""The command `stopwise fit-rule`: set the best stopping rule for a goal."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ def fit_rule(
     data: Data,
     cost: Annotated[
         float | None,
-        typer.Option(help="Cost of a sample, a wrong decision costing 1: the cheapest rule."),
+        typer.Option(help="Minimize the expected cost: this cost per sample, and 1 per wrong decision."),
     ] = None,
     mean_time: Annotated[
-        float | None, typer.Option(help="Instead: the most samples to take on average.")
+        float | None,
+        typer.Option(help="Instead of --cost: maximum mean number of samples before a decision."),
     ] = None,
     objective: Annotated[
-        str | None, typer.Option(help="Instead: harmonic_mean, of accuracy and 1 − earliness.")
+        str | None,
+        typer.Option(help="Instead of --cost: harmonic_mean, that of accuracy and 1 − earliness."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the model; default: in place.")
+        Path | None, typer.Option("--out", "-o", help="Folder for the model (default: replace MODEL).")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set the best stopping rule for a purpose, by labeled series the model has not seen. No promise."""
+    """Set the best stopping rule for a goal, from labeled series not used in training.
+
+    The rule has no guaranteed error rate; see `stopwise calibrate`.
+    """
     series = read_labeled(data)
     from stopwise.data.series import SeriesSet
     from stopwise.estimator import load
@@ -49,8 +54,8 @@ def fit_rule(
         return
     console.print(
         f"{clf.rule_!r}: on these {len(X)} series accuracy {seen['accuracy']:.1%}, mean time "
-        f"{seen['mean_time']:.2f} samples, earliness {seen['earliness']:.3f}. No error rate is promised; use "
-        "`stopwise calibrate` for that.",
+        f"{seen['mean_time']:.2f} samples, earliness {seen['earliness']:.3f}. No error rate is guaranteed; "
+        "use `stopwise calibrate` for that.",
         highlight=False,
     )
     console.print(f"Model: {out or model}\nNext: stopwise evaluate {out or model} TEST_DATA", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`stopwise reproduce`."""
+"""The command `stopwise reproduce`: reproduce figures and tables."""
 
 from __future__ import annotations
 
@@ -16,31 +16,44 @@ WITH_WORLDS = ("main", "precision")
 
 @app.command()
 def reproduce(
-    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig4, fig5, main, precision or guarantees.")],
+    figure: Annotated[
+        str, typer.Argument(help="What to reproduce: fig1, fig2, fig4, fig5, main, precision or guarantees.")
+    ],
     preset: Annotated[
-        str, typer.Option(help="quick (minutes), medium (an hour or two) or paper (the paper's sizes).")
+        str, typer.Option(help="quick (minutes), medium (one to two hours) or paper (the paper's sizes).")
     ] = "quick",
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="Folder of results and pictures; what is there is not run again."),
+        typer.Option("--out", "-o", help="Folder for results and pictures; finished runs are reused."),
     ] = Path("stopwise-results"),
-    repeats: Annotated[int | None, typer.Option(help="Repeats, if not as the preset says.")] = None,
-    workers: Annotated[int, typer.Option(help="Runs at a time; -1: one a core.")] = -1,
+    repeats: Annotated[int | None, typer.Option(help="Number of repeats (default: by preset).")] = None,
+    workers: Annotated[int, typer.Option(help="Number of runs in parallel; -1: one per core.")] = -1,
     world: Annotated[
-        list[str] | None, typer.Option(help="main, precision: this world only; more than one may be given.")
+        list[str] | None,
+        typer.Option(help="For main and precision: only this synthetic data set; can be repeated."),
     ] = None,
-    data: Annotated[str | None, typer.Option(help="fig4: a set in $STOPWISE_DATA, or nosaic_mnist.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="For fig4: a data set in the folder $STOPWISE_DATA, or nosaic_mnist.")
+    ] = None,
 ) -> None:
-    """Reproduce a figure of the paper, or the table of worlds with known LLRs; a stopped run resumes."""
+    """Reproduce a figure of the paper, or a comparison on data with known log-likelihood ratios.
+
+    The paper is Ebihara et al., ICASSP 2023 (arXiv:2302.09810). If a run is interrupted, the same command
+    resumes it.
+    """
     from stopwise.experiments.presets import PRESETS
     from stopwise.validation import check_choice
 
     check_choice("figure", figure, FIGURES)
     check_choice("--preset", preset, PRESETS)
     if (figure == "fig4") != (data is not None):
-        raise typer.BadParameter("fig4 needs --data NAME, the other figures take none.", param_hint="--data")
+        raise typer.BadParameter(
+            "fig4 needs --data NAME; the other figures do not accept --data.", param_hint="--data"
+        )
     if world and figure not in WITH_WORLDS:
-        raise typer.BadParameter(f"{' and '.join(WITH_WORLDS)} alone take it.", param_hint="--world")
+        raise typer.BadParameter(
+            f"it can only be used with {' and '.join(WITH_WORLDS)}.", param_hint="--world"
+        )
     experiment = import_module(f"stopwise.experiments.{figure}")
     chosen: dict[str, Any] = {} if data is None else {"data": data}
     if world:

@@ -1,4 +1,4 @@
-"""Settings on the command line: `--set key=value`, and files of settings as `stopwise tune` writes them."""
+"""Settings of a model on the command line: `--set key=value`, and JSON files of `stopwise tune`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from stopwise.atomic import atomic_write
 from stopwise.validation import check_choice
 
 ModelName = Annotated[
-    str | None, typer.Option("--model", help="accumulator (default), b2bsqrt, tandemformer or tanh.")
+    str | None, typer.Option("--model", help="Model: accumulator (default), b2bsqrt, tandemformer or tanh.")
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="An option of the model, nested ones with a dot: --set order=2 --set training.max_epochs=20. "
-        "May be repeated.",
+        help="Option of the model; nested options have a dot. Can be repeated: --set order=2 "
+        "--set training.max_epochs=20.",
     ),
 ]
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
-    """Return settings from texts key=value; a value that is not JSON is a string.
+    """Return settings from strings key=value; values are read as JSON, otherwise as strings.
 
     Examples
     --------
@@ -44,35 +44,37 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Return the settings in a JSON file: a flat object with the keys of `--set`, and `model`."""
+    """Read settings from a JSON file: one object with the keys of `--set` and "model"."""
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} must hold settings as JSON, as `stopwise tune` writes; {error}.") from None
+        raise ValueError(
+            f"{path} must hold settings as JSON, as written by `stopwise tune`: {error}."
+        ) from None
     if not isinstance(settings, dict):
         raise ValueError(f"{path} must hold a JSON object of settings; got {type(settings).__name__}.")
     return settings
 
 
 def write_settings(path: Path, settings: dict[str, Any]) -> None:
-    """Write settings as JSON."""
+    """Write settings to a JSON file."""
     with atomic_write(path) as [part]:
         part.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
 def merge(file: Path | None, model: str | None, pairs: list[str] | None, **given: Any) -> dict[str, Any]:
-    """Return the settings in force: those of a file, overridden by what the command line gives.
+    """Return the settings of a file, overridden by those of the command line.
 
     Parameters
     ----------
     file
-        A file of settings, or None.
+        JSON file of settings, or None.
     model
-        The name of the model, or None for that of the file, else the accumulator.
+        Name of the model. None: the model of the file, or "accumulator".
     pairs
-        Texts key=value.
+        Strings key=value.
     given
-        Settings of the classifier; None where the command line does not give one.
+        Parameters of the classifier from other options; None if an option is not given.
     """
     from stopwise.models import MODELS
 
@@ -89,7 +91,7 @@ def option_table(model: str) -> Table:
     """Return the options of a model as a table."""
     from stopwise.models import options
 
-    table = Table("option", "default", "meaning", title=f"options of {model}, for --set OPTION=VALUE")
+    table = Table("option", "default", "meaning", title=f"Options of {model}, for --set OPTION=VALUE")
     for option in options(model):
         table.add_row(option.name, json.dumps(option.default), option.meaning)
     return table

@@ -1,4 +1,4 @@
-"""`stopwise train`."""
+"""The command `stopwise train`: train a model."""
 
 from __future__ import annotations
 
@@ -23,39 +23,41 @@ def train(
     model: ModelName = None,
     settings: Settings = None,
     show_options: Annotated[
-        bool, typer.Option("--options", help="List the options of the model, and exit.")
+        bool, typer.Option("--options", help="List the options of the model and exit.")
     ] = False,
     params: Annotated[
         Path | None,
-        typer.Option(help="JSON file of settings, as `tune` writes; command-line options override it."),
+        typer.Option(help="JSON file of settings from `stopwise tune`; command-line options override it."),
     ] = None,
     error_rate: Annotated[
-        float | None, typer.Option(help="Target error of each class (default 0.05).")
+        float | None, typer.Option(help="Target error rate of each class (default 0.05).")
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="SPRT threshold in nats, instead of an error rate.")
+        float | None, typer.Option(help="Instead of --error-rate: SPRT threshold in nats.")
     ] = None,
     prior: Annotated[
         list[str] | None,
         typer.Option(
-            help="How often classes occur: empirical (default), uniform, or CLASS=SHARE for each class."
+            help="Class frequencies: empirical (default), uniform, or CLASS=SHARE, repeated for each class."
         ),
     ] = None,
     standardize: Annotated[
-        str | None, typer.Option(help="Scale the channels: each (default), together or none.")
+        str | None,
+        typer.Option(help="Scale the channels: each (default), together (by the same factor) or none."),
     ] = None,
     missing: Annotated[
-        str | None, typer.Option(help="error (default), or mask: NaN means not observed.")
+        str | None, typer.Option(help="Treat NaN as an error (error, default) or as a missing value (mask).")
     ] = None,
     seed: Seed = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="File for the training state; an interrupted run resumes from it.")
+        Path | None,
+        typer.Option(help="File for the training state; an interrupted training resumes from it."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train an early classifier on labeled series and save it.
 
-    The options of a model are listed by `stopwise train --model NAME --options`.
+    `stopwise train --model NAME --options` lists the options of a model.
     """
     if show_options:
         console.print(option_table(merge(params, model, None)["model"]))
@@ -63,7 +65,7 @@ def train(
     if data is None or out is None:
         missing_one = "argument 'DATA'" if data is None else "option '--out' / '-o'"
         raise typer.BadParameter(f"Missing {missing_one}.")
-    series = read_labeled(data)  # a wrong path is reported before torch is imported
+    series = read_labeled(data)  # before the slow import of torch, so that a wrong path is reported at once
     from stopwise.estimator import EarlyClassifier
     from stopwise.rules import SPRT
 

@@ -1,4 +1,4 @@
-"""`stopwise tune`."""
+"""The command `stopwise tune`: search for the best settings."""
 
 from __future__ import annotations
 
@@ -26,32 +26,37 @@ def tune(
     out: Annotated[Path, typer.Option("--out", "-o", help="JSON file for the best settings.")],
     model: ModelName = None,
     settings: Settings = None,
-    trials: Annotated[int, typer.Option(help="Total number of finished trials of the study.")] = 30,
-    timeout: Annotated[float | None, typer.Option(help="Seconds after which no trial is started.")] = None,
+    trials: Annotated[
+        int, typer.Option(help="Number of trials, including finished ones in the storage.")
+    ] = 30,
+    timeout: Annotated[float | None, typer.Option(help="Seconds after which no new trial starts.")] = None,
     storage: Annotated[
         str | None,
-        typer.Option(help="Database URL of the study, such as sqlite:///study.db; processes share it."),
+        typer.Option(
+            help="Database URL, such as sqlite:///study.db, to resume a study or to share it among processes."
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the study in the storage.")] = None,
     validation: Annotated[
-        Path | None, typer.Option(help="Series to judge on; else a share of DATA is held out.")
+        Path | None, typer.Option(help="File of validation series (default: hold out a part of DATA).")
     ] = None,
-    validation_fraction: Annotated[float, typer.Option(help="Share held out.")] = 0.2,
+    validation_fraction: Annotated[float, typer.Option(help="Share of DATA to hold out.")] = 0.2,
     groups: Annotated[
-        Path | None, typer.Option(help=".npy with a group per series; whole groups are held out.")
+        Path | None, typer.Option(help=".npy file with the group of each series; whole groups are held out.")
     ] = None,
-    max_epochs: Annotated[int, typer.Option(help="Epochs of a trial, at most.")] = 50,
+    max_epochs: Annotated[int, typer.Option(help="Maximum number of epochs per trial.")] = 50,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search for the settings with the best speed-accuracy tradeoff; train with `train --params`.
+    """Search for the settings with the best speed-accuracy tradeoff.
 
-    What `--set` gives is fixed; the rest is searched.
+    Settings passed by --set are fixed; all others are searched. Train with the result by
+    `stopwise train --params`.
     """
-    series = read_labeled(data)  # a wrong path is reported before torch is imported
+    series = read_labeled(data)  # before the slow import of torch, so that a wrong path is reported at once
     held = None if validation is None else read_labeled(validation)
     if not out.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}. Make it first.")
+        raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}. Create it first.")
     fixed = parse_settings(settings or [])
     from stopwise import tuning
 
@@ -94,7 +99,7 @@ def _interrupted(done: int, trials: int, out: Path, storage: str | None) -> str:
         return "interrupted before the first trial was complete."
     best = f"interrupted after {done} of {trials} trials; the best settings so far are in {out}."
     if storage is None:
-        return best + " Without --storage the trials are not kept: give it to be able to resume."
+        return best + " The trials are not saved: pass --storage to be able to resume."
     return best + " The same command resumes from here."
 
 
@@ -103,17 +108,17 @@ def _print(found: TuningResult, data: Path, out: Path) -> None:
         (one for one in found.trials if one.ausat is not None), key=lambda one: one.ausat or 0.0
     )
     table = Table(
-        "trial", "AUSAT", "epochs", "seconds", "settings", title=f"best of {len(found.trials)} trials"
+        "trial", "AUSAT", "epochs", "seconds", "settings", title=f"Best of {len(found.trials)} trials"
     )
     for one in complete[:SHOWN]:
         settings = ", ".join(f"{name} {_shown(value)}" for name, value in one.params.items())
         table.add_row(str(one.number), f"{one.ausat:.4f}", str(one.epochs), f"{one.seconds:.0f}", settings)
     console.print(table)
     cut = [sum(one.state == state for one in found.trials) for state in ("pruned", "diverged")]
-    console.print(f"{len(complete)} trials complete, {cut[0]} cut short, {cut[1]} diverged.")
+    console.print(f"{len(complete)} trials complete, {cut[0]} pruned, {cut[1]} diverged.")
     if found.default_ausat is not None:
         console.print(
-            f"Validation AUSAT {found.ausat:.4f}; the default settings have {found.default_ausat:.4f}."
+            f"Validation AUSAT {found.ausat:.4f}; {found.default_ausat:.4f} with the default settings."
         )
     console.print(f"Settings: {out}\nNext: stopwise train {data} --params {out} -o MODEL", soft_wrap=True)
 

@@ -1,6 +1,11 @@
-"""Series, labels, and what a model sees of them.
+"""Series, labels and model inputs.
 
-`series` is one view of everything users pass as X, `inputs` turns samples into what a model sees, `examples`
-are labelled series to learn from, `holdout` cuts off a validation part, `fingerprints` remember which series
-a model has seen. Nothing here knows torch.
+- `series`: a common interface to all forms of X;
+- `labels`: labels as class indices, and class frequencies;
+- `inputs`: conversion of samples to model inputs;
+- `examples`: labeled series for training;
+- `holdout`: split into a training and a validation part;
+- `fingerprints`: hashes of the training series.
+
+No module here imports torch.
 """

@@ -1,4 +1,4 @@
-"""Labelled series to learn from, read in batches as a model sees them."""
+"""Labeled series for training, read in batches of model inputs."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from stopwise.data.series import SeriesSet
 # rows → x (B, T, C) and lengths (B,)
 Reader = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-DIGEST_SERIES = 8  # series whose values distinguish data sets
+DIGEST_SERIES = 8  # number of series whose values are hashed
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Labelled series.
+    """Labeled series for training.
 
     Parameters
     ----------
     read
-        `read(rows)` returns x (B, T, C) and lengths (B,) of rows (B,).
+        `read(rows)` returns model inputs x (B, T, C) and lengths (B,) of the series with indices rows (B,).
     y
         (n,) class indices.
     classes
-        K.
+        Number of classes K.
     channels
-        C, the numbers a model sees of a sample.
+        Number of input channels C of the model.
     lengths
-        (n,) steps of each series.
+        (n,) number of steps of each series.
     groups
-        (n,) who or which recording each series comes from: a group is never split. None: no groups.
+        (n,) group of each series, such as a person or a recording. A group is never split. None: no groups.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Examples:
     def of(
         cls, series: SeriesSet, inputs: Inputs, y: np.ndarray, classes: int, groups: Any = None
     ) -> Examples:
-        """Return examples of series as `inputs` show them to a model."""
+        """Return examples that read `series` and convert them to model inputs by `inputs`."""
         owners = None if groups is None else check_labels("`groups`", groups, len(series))
         reader = InputReader(series, inputs)
         return cls(reader, y, classes, inputs.model_channels, series.lengths, owners)
@@ -70,44 +70,45 @@ class Examples:
 
     @property
     def steps(self) -> int:
-        """T, the steps of the longest series."""
+        """T, the number of steps of the longest series."""
         return int(self.lengths.max())
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Weights (n,) with mean 1 that give every class present the same share."""
+        """Sample weights (n,) with mean 1 that give all classes that occur the same total weight."""
         return compute_sample_weight("balanced", self.y)
 
     def subset(self, rows: np.ndarray) -> Examples:
-        """Return some of the series."""
+        """Return the series with indices `rows`."""
         groups = None if self.groups is None else self.groups[rows]
         return replace(
             self, read=_Rows(self.read, rows), y=self.y[rows], lengths=self.lengths[rows], groups=groups
         )
 
     def sample(self, n: int, seed: int) -> Examples:
-        """Return at most n of the series, drawn at random: every class has its share, and at least one."""
+        """Return a stratified random sample of at most n series, with at least one of every class."""
         if n >= len(self):
             return self
         shuffled = np.random.default_rng([seed, n]).permutation(len(self))
-        turns = np.empty(len(self))  # the first series of each class has turn 0, its last one nearly 1
+        turns = np.empty(len(self))  # 0 for the first series of each class, near 1 for its last
         for one in np.unique(self.y):
             own = shuffled[self.y[shuffled] == one]
             turns[own] = np.arange(len(own)) / len(own)
         return self.subset(np.sort(shuffled[np.argsort(turns[shuffled], kind="stable")[:n]]))
 
     def split(self, fraction: float, seed: int) -> tuple[Examples, Examples | None]:
-        """Return a part to learn from and a part to validate on; None where nothing can be held out.
+        """Return a training part and a validation part; the latter is None if nothing can be held out.
 
-        The validation part takes `fraction` of each class, at least one series, or whole groups.
+        Without groups, the validation part has `fraction` of each class, at least one series of each class
+        that has two or more. With groups, it consists of whole groups.
         """
-        if fraction == 0 or np.bincount(self.y).max() == 1:  # no class has a series to spare
+        if fraction == 0 or np.bincount(self.y).max() == 1:  # every class has only one series
             return self, None
         rows, held = hold_out(self.y, self.groups, fraction=fraction, seed=seed)
         return self.subset(rows), self.subset(held)
 
     def digest(self) -> str:
-        """Return a short text that another data set would not have: labels, lengths and a few series."""
+        """Return a short text that identifies the data set: a hash of labels, lengths and a few series."""
         rows = np.unique(np.linspace(0, len(self) - 1, DIGEST_SERIES).astype(int))
         digest = hashlib.sha256(self.y.astype(np.int64).tobytes() + self.lengths.astype(np.int64).tobytes())
         digest.update(np.ascontiguousarray(self.read(rows)[0]).tobytes())
@@ -116,7 +117,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Read some rows of what another reader reads; picklable, so that processes can share it."""
+    """Reader of a subset of the rows of another reader; picklable, for use in several processes."""
 
     read: Reader
     rows: np.ndarray

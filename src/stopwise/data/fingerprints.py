@@ -1,8 +1,8 @@
-"""Short hashes of the series a model has seen, to notice if it is calibrated on them by mistake.
+"""Hashes of the training series, to detect a calibration on training data.
 
-A bounded sample is hashed, so that neither fitting on data larger than memory nor the saved model pays for
-it: every series of sets up to `MOST_SERIES`, a share of larger ones, which still notices a calibration on the
-training data as a whole. No match does not prove that the data are unseen.
+In data sets of up to `MOST_SERIES` series, every series is hashed; in larger ones, a random sample. This
+limits the time to fit and the size of the saved model, and still detects a calibration on the training data
+as a whole. If nothing matches, that does not prove that the data were not used in training.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy as np
 from stopwise.data.series import SeriesSet
 
 MOST_SERIES = 4096
-MOST_NUMBERS = 2**26  # read at most: a second or two
-BYTES = 6  # a chance match among millions of pairs has a probability of one in a million
-# With a larger share of copies among the training series themselves, a match means nothing.
+MOST_NUMBERS = 2**26  # maximum number of values to read, which takes one or two seconds
+BYTES = 6  # length of a hash; a random match among millions of pairs has a probability of about 1e-6
+# If more of the training series are copies of each other, a match is not a sign of reuse.
 MOST_REPEATED = 0.01
-BATCH_NUMBERS = 1 << 20  # read at once
+BATCH_NUMBERS = 1 << 20  # number of values to read at once
 
 
 class Fingerprints:
-    """Hashes of some of the series that a model was fitted with.
+    """Hashes of the series that a model was fitted to, or of a sample of them.
 
     Parameters
     ----------
     hashes
-        (m,) sorted hashes, uint64.
+        (m,) hashes, uint64.
 
     Examples
     --------
@@ -45,26 +45,26 @@ class Fingerprints:
 
     @classmethod
     def of(cls, parts: list[SeriesSet], seed: int = 0) -> Self:
-        """Hash a sample of the series of all parts; none if too many of them are alike."""
+        """Hash a sample of the series of all parts; no hashes if too many series are identical."""
         total = sum(len(series) for series in parts)
         hashes = np.concatenate([_sample(series, total, seed) for series in parts])
         repeated = 1 - len(np.unique(hashes)) / len(hashes)
         return cls(hashes[:0] if repeated > MOST_REPEATED else hashes)
 
     def matches(self, series: SeriesSet) -> np.ndarray:
-        """Return the places (m,) of the series that are among the hashed ones."""
+        """Return the indices (m,) of the series whose hashes are known."""
         if not len(self.hashes):
             return np.arange(0)
         return np.flatnonzero(np.isin(_hashes(series, np.arange(len(series))), self.hashes))
 
-    def refuse_seen(self, series: SeriesSet) -> None:
-        """Raise an error if series are among those that the model has seen."""
+    def check_unseen(self, series: SeriesSet) -> None:
+        """Raise a ValueError if some of the series were used in training."""
         seen = self.matches(series)
         if len(seen):
             raise ValueError(
-                f"`X` must be series the model has not seen; {len(seen)} of {len(series)} were given to fit "
-                f"(series {', '.join(map(str, seen[:3]))}{', …' if len(seen) > 3 else ''}), where errors are "
-                "rarer than on new ones. Split the data before fit."
+                f"`X` must not contain series that were used in fit; {len(seen)} of {len(series)} were given "
+                f"to fit (series {', '.join(map(str, seen[:3]))}{', …' if len(seen) > 3 else ''}). Errors "
+                "are rarer on training series than on new ones. Split the data before fit."
             )
 
     def to_text(self) -> str:
@@ -75,13 +75,13 @@ class Fingerprints:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return what `to_text` wrote."""
+        """Return the fingerprints that `to_text` described."""
         raw = np.frombuffer(base64.b85decode(text), dtype=np.uint8).reshape(-1, BYTES)
         return cls(_as_numbers(raw))
 
 
 def _sample(series: SeriesSet, total: int, seed: int) -> np.ndarray:
-    """Return the hashes of this part's share of the sample."""
+    """Return the hashes of a random sample of one part, in proportion to its size."""
     most = max(1, min(MOST_SERIES, MOST_NUMBERS // (series.steps * series.channels)))
     share = len(series) if total <= most else max(1, most * len(series) // total)
     rows = np.sort(np.random.default_rng(seed).permutation(len(series))[:share])
@@ -94,7 +94,7 @@ def _hashes(series: SeriesSet, rows: np.ndarray) -> np.ndarray:
     for start in range(0, len(rows), size):
         x, lengths = series.batch(rows[start : start + size])
         with np.errstate(over="ignore"):
-            single = np.ascontiguousarray(x, dtype=np.float32)  # a copy in another precision matches too
+            single = np.ascontiguousarray(x, dtype=np.float32)  # so that a copy in another precision matches
         for i, (own, length) in enumerate(zip(single, lengths), start):
             digest = hashlib.blake2b(own[:length].tobytes(), digest_size=BYTES).digest()
             raw[i] = np.frombuffer(digest, dtype=np.uint8)
@@ -102,7 +102,7 @@ def _hashes(series: SeriesSet, rows: np.ndarray) -> np.ndarray:
 
 
 def _as_numbers(raw: np.ndarray) -> np.ndarray:
-    """Return (m, BYTES) bytes as numbers (m,)."""
+    """Convert bytes (m, BYTES) to integers (m,)."""
     whole = np.zeros((len(raw), 8), dtype=np.uint8)
     whole[:, :BYTES] = raw
     return whole.view("<u8")[:, 0].astype(np.uint64)

@@ -1,4 +1,4 @@
-"""A validation part cut from training series so that nothing leaks from one into the other."""
+"""Split series into a training and a validation part, either stratified by class or by whole groups."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ import numpy as np
 
 from stopwise.validation import check_integer, check_real
 
-# Random orders of the groups that are looked at for the cut that is fairest to all classes.
+# Number of random splits by groups, of which the one closest to `fraction` in all classes is chosen.
 DRAWS = 200
 
 
 def hold_out(
     y: Any, groups: Any = None, *, fraction: float = 0.2, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows to train on and the rows to hold out.
+    """Split series into a training part and a validation part.
 
-    With groups, all series of a group go to the same side, and of many random cuts the one is taken that
-    comes nearest to the fraction in every class. Without, every class gives its fraction, at least one
-    series. Every class stays in the training part.
+    Without groups, the split is stratified: `fraction` of each class is held out, at least one series of
+    each class that has two or more. With groups, all series of a group are in the same part; of many random
+    splits, the one is chosen that comes closest to `fraction` in every class. In both cases the training part
+    contains every class.
 
     Parameters
     ----------
     y
         (n,) labels.
     groups
-        (n,) who or which recording each series comes from, or None.
+        (n,) group of each series, such as a person or a recording. None: no groups.
     fraction
-        The share to hold out, in (0, 1).
+        Share to hold out, in (0, 1).
     seed
-        What the cut is drawn from.
+        Random seed.
 
     Returns
     -------
     train, held
-        Row indices, sorted.
+        Sorted indices of the training part and of the validation part.
 
     Examples
     --------
@@ -55,19 +56,19 @@ def hold_out(
 
 
 def _by_class(y: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
-    """Return which rows (n,) are held out: of each class its share."""
+    """Return a mask (n,) of the rows to hold out: a share of each class."""
     held = np.zeros(len(y), bool)
     for k in range(y.max() + 1):
         rows = rng.permutation(np.flatnonzero(y == k))
         share = max(1, round(fraction * len(rows)))
         held[rows[: min(share, len(rows) - 1)]] = True
     if not held.any():
-        raise ValueError("`y` has one series of each class: none can be held out. Gather more series.")
+        raise ValueError("`y` has only one series of each class: none can be held out. Provide more series.")
     return held
 
 
 def _by_group(y: np.ndarray, groups: Any, fraction: float, rng: np.random.Generator) -> np.ndarray:
-    """Return which rows (n,) are held out: whole groups."""
+    """Return a mask (n,) of the rows to hold out: whole groups."""
     names = np.asarray(groups)
     if names.shape != y.shape:
         raise ValueError(f"`groups` must have shape {y.shape}, one per series; got shape {names.shape}.")
@@ -78,14 +79,15 @@ def _by_group(y: np.ndarray, groups: Any, fraction: float, rng: np.random.Genera
     best, chosen = np.inf, None
     for _ in range(DRAWS):
         order = rng.permutation(len(counts))
-        share = counts[order].cumsum(axis=0) / total  # (G, K): held of each class, were a cut made here
+        # (G, K): share of each class that is held out if the order is cut after each group
+        share = counts[order].cumsum(axis=0) / total
         gap = np.where((share < 1).all(axis=1), np.abs(share - fraction).mean(axis=1), np.inf)
         cut = int(gap.argmin())
         if gap[cut] < best:
             best, chosen = gap[cut], order[: cut + 1]
     if chosen is None:
         raise ValueError(
-            f"`groups` cannot be cut: whichever of the {len(counts)} group(s) is held out, a class is "
+            f"`groups` cannot be split: whichever of the {len(counts)} group(s) is held out, a class is "
             "missing from the rest. Pass `groups`=None only if series of a group are independent."
         )
     return np.isin(owner, chosen)

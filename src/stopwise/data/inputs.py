@@ -1,8 +1,8 @@
-"""What a model sees of a sample: centred and scaled channels, held values and mask channels.
+"""Conversion of samples to model inputs: standardization and missing values.
 
-This is the only place that knows. `Inputs.batch` serves whole series, `InputStep` one sample at a time, on
-numpy for streams and on torch for the ONNX export. Differences from the mean are taken in double precision,
-so that a large offset costs no digits, and only then converted to single precision.
+`Inputs.read` converts complete series. `InputStep` converts one sample at a time, with numpy for streams and
+with torch for the ONNX export. The mean is subtracted in double precision, before the conversion to single
+precision, so that a large offset does not reduce the precision.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ from stopwise.validation import check_choice, inside
 
 MISSING = ("error", "mask")
 TOGETHER = "together"
-# Series that the mean and the deviation are estimated from: enough for two digits, quick on any data.
+# Number of series for the estimate of mean and standard deviation: enough for two digits, and fast.
 MOMENT_SERIES = 2000
-MOMENT_NUMBERS = 1 << 20  # read at once
-LARGE = 1 << 15  # numbers from which on a compiled kernel is worth its call
+MOMENT_NUMBERS = 1 << 20  # number of values to read at once
+LARGE = 1 << 15  # number of values from which on the compiled kernel is faster than numpy
 
 Array = Any  # numpy.ndarray or torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """From samples (D channels) to what a model sees (C channels, single precision).
+    """Conversion of samples (D channels) to model inputs (C channels, single precision).
 
     Parameters
     ----------
-    center, scale
-        (D,) what is subtracted from a channel, and what the difference is divided by.
+    center
+        (D,) value to subtract from each channel.
+    scale
+        (D,) value by which the difference is divided.
     fill
-        (D,) value of a channel before its first observation, centred and scaled.
+        (D,) input of each channel before its first observation, centered and scaled.
     mask
-        True: NaN means not observed. The last observed value is held, and D further channels are 1 where
-        the channel was observed and 0 where not. False: NaN is an error.
+        True: NaN marks a missing value, which is replaced by the last observed value. D more input channels
+        are 1 where the value was observed and 0 where it is missing. False: NaN is an error.
 
     Examples
     --------
@@ -62,17 +64,18 @@ class Inputs:
         missing: str = "error",
         random_state: int = 0,
     ) -> Self:
-        """Learn the inputs from training series.
+        """Estimate the conversion from training series.
 
         Parameters
         ----------
         series
-            Series to learn from; a random sample of large sets is read.
+            Training series. Of a large set, a random sample is read.
         standardize
-            True: each channel by its own mean and deviation. "together": each channel by its own mean, all
-            by one deviation, the root of their mean variance. False: channels as they are.
+            True: center and scale each channel by its own mean and standard deviation. "together": center
+            each channel by its own mean, and scale all by the square root of their mean variance. False: use
+            the channels unchanged.
         missing
-            "error" or "mask".
+            "error": NaN is an error. "mask": NaN marks a missing value.
         random_state
             Seed of the random sample.
 
@@ -99,16 +102,16 @@ class Inputs:
 
     @property
     def channels(self) -> int:
-        """D, the numbers in a sample."""
+        """D, the number of channels of a sample."""
         return len(self.center)
 
     @property
     def model_channels(self) -> int:
-        """C, the numbers a model sees of a sample."""
+        """C, the number of input channels of the model."""
         return self.channels * (2 if self.mask else 1)
 
     def check_channels(self, series: SeriesSet) -> None:
-        """Raise an error if series have other channels than those learned from."""
+        """Raise a ValueError if the number of channels differs from training."""
         if series.channels != self.channels:
             raise ValueError(
                 f"`X` must have {self.channels} channel(s), as in training; got {series.channels} "
@@ -116,17 +119,24 @@ class Inputs:
             )
 
     def read(self, series: SeriesSet, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return x (B, T, C) as a model sees it, zero past each series' end, and lengths (B,), of rows (B,).
+        """Read some series and convert them to model inputs.
 
         Parameters
         ----------
         series
             The series.
         rows
-            (B,) which of them.
+            (B,) indices of the series to read.
+
+        Returns
+        -------
+        x
+            (B, T, C) model inputs, zero after the end of each series.
+        lengths
+            (B,) lengths of the series.
         """
         x, lengths = series.batch(rows)
-        # Time leads in memory: recurrent networks read it step by step.
+        # Time is the first axis in memory, because recurrent networks read the batch step by step.
         by_time = np.empty((x.shape[1], len(x), self.model_channels), np.float32)
         seen = by_time.transpose(1, 0, 2)  # (B, T, C)
         values = seen[..., : self.channels]
@@ -134,7 +144,7 @@ class Inputs:
             _check_values(values, series, rows, self.mask)
         if self.mask:
             observed = ~np.isnan(values)
-            values[...] = _held(values, observed, self.fill)
+            values[...] = _forward_fill(values, observed, self.fill)
             seen[..., self.channels :] = observed
         if (lengths < x.shape[1]).any():
             seen[~inside(lengths, x.shape[1])] = 0
@@ -147,14 +157,14 @@ class Inputs:
             from stopwise.data.standardizing import standardize
 
             return standardize(x, self.center, factor, out)
-        with np.errstate(over="ignore"):  # what is too large is reported by the caller
+        with np.errstate(over="ignore"):  # the caller reports values that are too large
             np.multiply(
                 x.transpose(1, 0, 2) - self.center, factor, out=out, dtype=np.float64, casting="same_kind"
             )
         return bool(np.isfinite(out).all())
 
     def step(self, xp: Any = np) -> InputStep:
-        """Return the form for one sample at a time, on numpy or torch."""
+        """Return the conversion for one sample at a time; `xp` is numpy or torch."""
         return InputStep(self, xp)
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,12 +186,12 @@ class Inputs:
 
 
 class InputStep:
-    """`Inputs` for one sample at a time of S streams.
+    """Conversion of one sample at a time of S streams.
 
     Parameters
     ----------
     inputs
-        What a model sees.
+        The conversion.
     xp
         The array library: numpy or torch.
 
@@ -199,11 +209,11 @@ class InputStep:
         self.fill = xp.asarray(inputs.fill)
 
     def start(self, streams: int) -> dict[str, Array]:
-        """Return what is kept of streams that have seen nothing."""
+        """Return the state of S streams before their first sample."""
         return {"held": self.xp.tile(self.fill, (streams, 1))} if self.mask else {}
 
     def __call__(self, x: Array, state: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
-        """Return what a model sees (S, C) of samples x (S, D), and what is kept."""
+        """Convert samples x (S, D); return model inputs (S, C) and the next state."""
         values = self._single((x - self.center) * self.factor)
         if not self.mask:
             return values, {}
@@ -217,27 +227,27 @@ class InputStep:
 
 @dataclass(frozen=True)
 class InputReader:
-    """Read series as a model sees them; picklable, so that processes can share it."""
+    """Reader of series as model inputs; picklable, for use in several processes."""
 
     series: SeriesSet
     inputs: Inputs
 
     def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return x (B, T, C) and lengths (B,) of rows (B,)."""
+        """Return model inputs x (B, T, C) and lengths (B,) of the series with indices rows (B,)."""
         return self.inputs.read(self.series, rows)
 
 
 def check_standardize(standardize: Any) -> None:
-    """Refuse a value of `standardize` that has no meaning."""
+    """Raise a ValueError if `standardize` is not True, False or "together"."""
     if not (standardize is True or standardize is False or standardize == TOGETHER):
         raise ValueError(
-            f"`standardize` must be True (each channel by its own deviation), {TOGETHER!r} (all by one) or "
-            f"False; got {standardize!r}."
+            f"`standardize` must be True (scale each channel separately), {TOGETHER!r} (scale all channels "
+            f"by the same factor) or False; got {standardize!r}."
         )
 
 
 def _moments(series: SeriesSet, mask: bool, random_state: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation (D,) of each channel: 0 for a constant or never observed one."""
+    """Return mean and standard deviation (D,) of each channel; the latter is 0 if it is constant or empty."""
     rows = np.arange(len(series))
     if len(rows) > MOMENT_SERIES:
         chosen = np.random.default_rng(random_state).choice(len(rows), MOMENT_SERIES, replace=False)
@@ -259,21 +269,22 @@ def _moments(series: SeriesSet, mask: bool, random_state: int) -> tuple[np.ndarr
 
 
 def _first_observed(samples: np.ndarray) -> np.ndarray:
-    """Return the first observed value (D,) of each channel of samples (n, D), 0 where there is none.
+    """Return the first observed value (D,) of each channel of samples (n, D); 0 if there is none.
 
-    Subtracted before sums are taken, it keeps the digits of a small deviation beside a large offset.
+    It is subtracted before the sums are computed. This keeps the precision of a small deviation from a large
+    offset.
     """
     first = (~np.isnan(samples)).argmax(axis=0)  # (D,)
     return np.nan_to_num(samples[first, np.arange(samples.shape[1])])
 
 
-def _held(values: np.ndarray, observed: np.ndarray, fill: np.ndarray) -> np.ndarray:
+def _forward_fill(values: np.ndarray, observed: np.ndarray, fill: np.ndarray) -> np.ndarray:
     """Return values (B, T, D) with NaN replaced by the last observed value, or `fill` (D,) before the first.
 
     Examples
     --------
     >>> x = np.array([[[np.nan], [2.0], [np.nan]]])
-    >>> _held(x, ~np.isnan(x), np.zeros(1)).ravel().tolist()
+    >>> _forward_fill(x, ~np.isnan(x), np.zeros(1)).ravel().tolist()
     [0.0, 2.0, 2.0]
     """
     steps = np.arange(1, values.shape[1] + 1)[:, None]  # (T, 1)
@@ -283,10 +294,10 @@ def _held(values: np.ndarray, observed: np.ndarray, fill: np.ndarray) -> np.ndar
 
 
 def _check_values(x: np.ndarray, series: SeriesSet, rows: np.ndarray, mask: bool) -> None:
-    """Refuse what a model cannot take. A finite sum shows at once that every number is finite."""
+    """Raise a ValueError if x has a value that the model cannot process."""
     with np.errstate(over="ignore", invalid="ignore"):
         x = x.astype(np.float32, copy=False)
-        if np.isfinite(x.sum(dtype=np.float64)):
+        if np.isfinite(x.sum(dtype=np.float64)):  # a finite sum implies finite terms
             return
     bad = np.isinf(x) if mask else ~np.isfinite(x)
     bad &= inside(series.lengths[rows], x.shape[1])[..., None]

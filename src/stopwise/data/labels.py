@@ -1,4 +1,4 @@
-"""Labels as class indices, and how often classes occur."""
+"""Conversion of labels to class indices, and class frequencies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EMPIRICAL, UNIFORM = "empirical", "uniform"
 
 
 def learn_classes(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes (K,) among the labels of n series, and the index (n,) of each label.
+    """Return the distinct labels (K,) of n series, and the class index (n,) of each series.
 
     Examples
     --------
@@ -25,14 +25,12 @@ def learn_classes(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     check_classification_targets(labels)
     classes, indices = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(
-            f"`y` must hold at least 2 classes; got 1 class ({classes[0]!r}). There is nothing to tell apart."
-        )
+        raise ValueError(f"`y` must hold at least 2 classes; got 1 class ({classes[0]!r}).")
     return classes, indices.astype(np.int64)
 
 
 def check_labels(name: str, y: Any, n: int) -> np.ndarray:
-    """Return labels as an array (n,); `name` is for the message."""
+    """Return labels as an array (n,); `name` is used in error messages."""
     if y is None:
         raise ValueError(
             f"{name} is None: EarlyClassifier requires y to be passed, but the target y is None."
@@ -44,7 +42,9 @@ def check_labels(name: str, y: Any, n: int) -> np.ndarray:
 
 
 def known_indices(name: str, labels: Any, n: int, classes: np.ndarray) -> np.ndarray:
-    """Return the indices (n,) of labels that must be among the classes (K,); `name` is for the message.
+    """Return the class indices (n,) of labels, which must be among the classes (K,).
+
+    `name` is the name of the argument in error messages.
 
     Examples
     --------
@@ -57,13 +57,15 @@ def known_indices(name: str, labels: Any, n: int, classes: np.ndarray) -> np.nda
     if unknown:
         raise ValueError(
             f"{name} has labels that were not in training: {', '.join(map(repr, unknown[:5]))}; known "
-            f"are {', '.join(map(repr, known[:10]))}."
+            f"labels are {', '.join(map(repr, known[:10]))}."
         )
     return np.searchsorted(classes, labels)
 
 
 def by_index(name: str, values: Any, classes: np.ndarray) -> Any:
-    """Return {label: value} as {class index: value}, and anything else as it is; `name` is for the message.
+    """Convert a dict {label: value} to {class index: value}; return anything else unchanged.
+
+    `name` is the name of the argument in error messages.
 
     Examples
     --------
@@ -77,23 +79,23 @@ def by_index(name: str, values: Any, classes: np.ndarray) -> Any:
 
 
 def check_prior_setting(prior: Any) -> None:
-    """Refuse a `prior` that is neither a known word nor a dict."""
+    """Raise a ValueError if `prior` is not "empirical", "uniform" or a dict."""
     if not isinstance(prior, Mapping) and not (isinstance(prior, str) and prior in (EMPIRICAL, UNIFORM)):
         raise ValueError(
-            f"`prior` must be {EMPIRICAL!r} (as often as in training), {UNIFORM!r} or a dict "
+            f"`prior` must be {EMPIRICAL!r} (frequencies of the training data), {UNIFORM!r} or a dict "
             f"{{label: share}}; got {prior!r}."
         )
 
 
 def class_shares(prior: str | Mapping[Any, float], classes: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Return how often each class occurs, (K,): in training, equally, or as the user says.
+    """Return the class frequencies (K,) that `prior` stands for.
 
     Parameters
     ----------
     prior
         "empirical", "uniform", or {label: share} for every class.
     classes
-        (K,) the labels.
+        (K,) class labels.
     indices
         (n,) class indices of the training series.
 

@@ -1,6 +1,6 @@
-"""One view of everything users pass as X: arrays, lists of unequal length, memory maps.
+"""`SeriesSet`: a common interface to arrays, memory maps and lists of series of unequal length.
 
-Batches are read when they are needed, so X may be larger than memory.
+Batches are read when they are needed, so X can be larger than memory.
 """
 
 from __future__ import annotations
@@ -14,16 +14,28 @@ from stopwise.validation import check_lengths, inside
 
 
 class SeriesSet:
-    """n series of up to T steps and D channels, read in batches.
+    """A set of n series with up to T steps and D channels, read in batches.
 
     Parameters
     ----------
     X
         (n, T, D) or (n, T): an array, a memory map, or any object with `shape`, `dtype` and indexing by
         integer arrays; or a list of n arrays (T_i, D) or (T_i,) of unequal length; or a `SeriesSet`.
-        It is neither copied nor changed.
+        `X` is neither copied nor changed.
     lengths
-        (n,) lengths, for series of unequal length padded into one array.
+        (n,) lengths, for series of unequal length that are padded to one array. None: every series has T
+        steps.
+
+    Attributes
+    ----------
+    lengths
+        (n,) number of steps of each series.
+    channels
+        Number of channels D.
+    places
+        (n,) index of each series in the original `X`.
+    dtype
+        Type of the arrays that `batch` returns: float32 if it represents the data exactly, else float64.
 
     Examples
     --------
@@ -31,15 +43,15 @@ class SeriesSet:
     >>> len(series), series.steps, series.channels, series.lengths.tolist()
     (2, 3, 1, [3, 1])
 
-    Indexing gives a view of some of the series, which reads nothing yet:
+    Indexing returns a view of some of the series. No data are read:
 
     >>> series[[1]].shape
     (1, 1, 1)
     """
 
     _data: Any
-    dtype: type[np.floating]  # of what `batch` reads
-    places: np.ndarray  # (n,) where in the data passed as X each series is
+    dtype: type[np.floating]
+    places: np.ndarray
     lengths: np.ndarray
     channels: int
 
@@ -54,7 +66,8 @@ class SeriesSet:
         if lengths is not None:
             if isinstance(self._data, list):
                 raise ValueError(
-                    "`lengths` goes with a padded array; a list of series knows its lengths. Leave it out."
+                    "`lengths` can only be used with a padded array; a list of series already has lengths. "
+                    "Remove `lengths`."
                 )
             self.lengths = check_lengths(lengths, len(self), self._data.shape[1])
 
@@ -63,28 +76,28 @@ class SeriesSet:
 
     @property
     def steps(self) -> int:
-        """T, the longest length."""
+        """T, the number of steps of the longest series."""
         return int(self.lengths.max())
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(n, T, D), T being the longest length."""
+        """(n, T, D), where T is the number of steps of the longest series."""
         return len(self), self.steps, self.channels
 
     def rows_of(self, numbers: int) -> int:
-        """Return how many series hold about so many numbers, at least one."""
+        """Return how many series together hold about `numbers` values; at least 1."""
         return max(1, numbers // (self.steps * self.channels))
 
     def __getitem__(self, rows: Any) -> SeriesSet:
         chosen = np.atleast_1d(np.arange(len(self))[rows])
         if not len(chosen):
-            raise ValueError(f"`X` has 0 series under the index {rows!r}; at least 1 is needed.")
+            raise ValueError(f"`X` must have at least 1 series; the index {rows!r} selects 0 series.")
         view = SeriesSet(self)
         view.places, view.lengths = self.places[chosen], self.lengths[chosen]
         return view
 
     def __getstate__(self) -> dict[str, Any]:
-        """A memory map is pickled as the place of its file: processes that train together share it."""
+        """Pickle a memory map as a reference to its file, so that several processes can share it."""
         data = [_Mapped.of(x) for x in self._data] if isinstance(self._data, list) else _Mapped.of(self._data)
         return self.__dict__ | {"_data": data}
 
@@ -94,17 +107,26 @@ class SeriesSet:
         self.__dict__ |= state | {"_data": opened}
 
     def batch(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Read some series, with the numbers as they are: `stopwise.data.inputs` says what a model sees.
+        """Read some of the series, without any conversion except of the type.
 
         Parameters
         ----------
         rows
-            (B,) indices.
+            (B,) indices of the series.
 
         Returns
         -------
-        x, lengths
-            (B, T, D) float32 or float64, zero past each series' end, T being the longest of these; and (B,).
+        x
+            (B, T, D) values, float32 or float64, zero after the end of each series. T is the length of the
+            longest of these series.
+        lengths
+            (B,) lengths of these series.
+
+        Examples
+        --------
+        >>> x, lengths = SeriesSet([[1.0, 2.0, 3.0], [4.0]]).batch(np.array([0, 1]))
+        >>> x[..., 0].tolist(), lengths.tolist()
+        ([[1.0, 2.0, 3.0], [4.0, 0.0, 0.0]], [3, 1])
         """
         lengths, places = self.lengths[rows], self.places[rows]
         steps = int(lengths.max())
@@ -121,7 +143,7 @@ class SeriesSet:
 
 
 class _Mapped:
-    """The place of a memory map: what is pickled of it."""
+    """A reference to a memory map that can be pickled: file, offset, type and shape."""
 
     def __init__(self, data: np.memmap) -> None:
         order = "C" if data.flags.c_contiguous else "F"
@@ -129,24 +151,25 @@ class _Mapped:
 
     @staticmethod
     def of(data: Any) -> Any:
-        """Return the place of a whole memory map, and anything else (a part of a map too) as it is."""
-        # The base of a view is the map it is a view of, yet its offset and file are those of that map.
+        """Return a reference to a complete memory map, and anything else (also a part of a map) unchanged."""
+        # A view of a map has the file and offset of the whole map, so it cannot be opened by these. Its base
+        # is the map, not an mmap object.
         whole = isinstance(data, np.memmap) and isinstance(data.base, mmap.mmap)
-        # Changes of a copy-on-write map are not in the file.
+        # Changes of a copy-on-write map are not written to the file.
         return _Mapped(data) if whole and data.filename is not None and data.mode != "c" else data
 
     @staticmethod
     def open(data: Any) -> Any:
-        """Undo `of`."""
+        """Open the memory map of a reference; the inverse of `of`."""
         return np.memmap(*data.arguments) if isinstance(data, _Mapped) else data
 
 
 def _gather(X: Any) -> tuple[Any, np.ndarray, int]:
-    """Return the data (an array-like or a list of arrays), the lengths (n,) and the channels."""
+    """Return the data (an array-like or a list of arrays), the lengths (n,) and the number of channels."""
     if hasattr(X, "toarray"):
         raise TypeError("`X` must be dense; got a sparse matrix or array. Use X.toarray().")
     if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.float64), np.nan)  # masked is missing
+        X = np.ma.filled(X.astype(np.float64), np.nan)  # masked values are missing values
     if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
         X = list(X)
     if isinstance(X, list | tuple) and X:
@@ -168,28 +191,28 @@ def _gather(X: Any) -> tuple[Any, np.ndarray, int]:
 
 
 def _floating(data: Any) -> type[np.floating]:
-    """Return single precision where it loses nothing of the data, else double."""
+    """Return float32 if it represents all data exactly, else float64."""
     kinds = {one.dtype for one in (data if isinstance(data, list) else [data])}
     return np.float32 if all(np.can_cast(kind, np.float32, "safe") for kind in kinds) else np.float64
 
 
 def _gather_list(rows: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray, int]:
-    """`_gather` for a list of arrays (T_i, D) or (T_i,)."""
+    """Do the same as `_gather` for a list of arrays (T_i, D) or (T_i,)."""
     channels = {row.shape[1] if row.ndim == 2 else 1 if row.ndim == 1 else 0 for row in rows}
     if len(channels) > 1 or channels == {0}:
         shapes = sorted({row.shape for row in rows}, key=str)[:3]
         raise ValueError(
-            "`X` as a list must hold arrays (T_i, D) with one D >= 1 for all, or arrays (T_i,); "
+            "`X` as a list must hold arrays (T_i, D) with the same D >= 1, or arrays (T_i,); "
             f"got shapes such as {', '.join(map(str, shapes))}."
         )
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     if lengths.min() < 1:
-        raise ValueError(f"`X` has a series with 0 steps (number {int(lengths.argmin())}); drop it.")
+        raise ValueError(f"`X` has a series with 0 steps (index {int(lengths.argmin())}); remove it.")
     return [_numbers(row) for row in rows], lengths, channels.pop()
 
 
 def _reads_in_parts(X: Any) -> bool:
-    """Whether X can be indexed by rows as it is; data frames are indexed by columns."""
+    """Return whether X can be indexed by rows directly; data frames cannot, they are indexed by columns."""
     typed = isinstance(getattr(X, "dtype", None), np.dtype)
     return typed and hasattr(X, "shape") and hasattr(X, "__getitem__") and not hasattr(X, "iloc")
 
@@ -200,12 +223,12 @@ def _array(X: Any) -> np.ndarray:
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             "`X` must be an array (n, T, D) or (n, T), or a list of arrays (T_i, D); "
-            f"got a {type(X).__name__} that makes no array: {error}"
+            f"got a {type(X).__name__} that cannot be converted to an array: {error}"
         ) from error
 
 
 def _numbers(data: Any) -> Any:
-    """Return the data if it holds real numbers; objects that are numbers become float64."""
+    """Return the data if it holds real numbers; convert an object array of numbers to float64."""
     kind = data.dtype.kind
     if kind in "fiub":
         return data

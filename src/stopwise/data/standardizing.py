@@ -1,4 +1,4 @@
-"""Centering and scaling of large batches in one pass over memory; numpy does small ones."""
+"""Compiled kernel that centers and scales a large batch in one pass over memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ LARGEST = float(np.finfo(np.float32).max)
 
 @numba.njit(cache=True, nogil=True)
 def standardize(x: np.ndarray, center: np.ndarray, factor: np.ndarray, out: np.ndarray) -> bool:
-    """Write (x − center) · factor, in double precision, to `out`; return whether all of it is finite.
+    """Write (x − center) · factor to `out`; return whether all results are finite.
+
+    The computation is in double precision.
 
     Parameters
     ----------
@@ -27,6 +29,6 @@ def standardize(x: np.ndarray, center: np.ndarray, factor: np.ndarray, out: np.n
         for b in range(rows):
             for d in range(channels):
                 value = (np.float64(x[b, t, d]) - center[d]) * factor[d]
-                bad |= not abs(value) <= LARGEST  # NaN too
+                bad |= not abs(value) <= LARGEST  # also True for NaN
                 out[t, b, d] = value
     return bad == 0

@@ -1,1 +1,1 @@
-"""Models on disk: tensors in a file, and the folder of a saved classifier."""
+"""Saving and loading: tensor files and model folders."""

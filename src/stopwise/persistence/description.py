@@ -1,4 +1,4 @@
-"""A fitted classifier as JSON: what `save` writes beside the tensors."""
+"""JSON description of a fitted classifier, saved together with its tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stopwise.rules import Rule
 
 
 def describe(clf: Any) -> dict[str, Any]:
-    """Return what `restore` reads of a fitted `EarlyClassifier`."""
+    """Return the description of a fitted `EarlyClassifier` as plain values; `restore` reads it."""
     for rule in (clf.rule, clf.rule_):
         if rule is not None:
             rule.check_saveable()
@@ -33,7 +33,7 @@ def describe(clf: Any) -> dict[str, Any]:
 
 
 def parameters(about: dict[str, Any], rule: type[Rule] | None) -> dict[str, Any]:
-    """Return the constructor's arguments but for the model; `rule` is the class of a user's own rule."""
+    """Return the constructor arguments except the model; `rule` is the class of a custom rule, or None."""
     params = dict(about["params"])
     params["rule"] = None if params["rule"] is None else read_rule(params["rule"], rule)
     if about["prior"] is not None:
@@ -43,7 +43,7 @@ def parameters(about: dict[str, Any], rule: type[Rule] | None) -> dict[str, Any]
 
 
 def restore(clf: Any, about: dict[str, Any], rule: type[Rule] | None) -> None:
-    """Set what fitting set, but for the model."""
+    """Set the fitted attributes of a classifier except the model."""
     clf.classes_ = _classes_from_json(about["classes"])
     clf.prior_ = np.array(about["shares"], dtype=np.float64)
     clf.n_steps_, clf.inputs_ = about["steps"], Inputs.from_dict(about["inputs"])
@@ -52,13 +52,13 @@ def restore(clf: Any, about: dict[str, Any], rule: type[Rule] | None) -> None:
     clf._seen = Fingerprints.from_text(about["fingerprints"])
 
 
-def read_rule(values: dict[str, Any], own: type[Rule] | None) -> Rule:
-    """Return the rule that `to_dict` described, of stopwise or of the user's own class."""
-    if own is not None and values.get("rule") == own.__name__:
-        return own.from_dict(values)
-    if own is None and values.get("rule") not in rules.__all__:
+def read_rule(values: dict[str, Any], custom: type[Rule] | None) -> Rule:
+    """Return the rule that `to_dict` described: a rule of stopwise, or of the class `custom`."""
+    if custom is not None and values.get("rule") == custom.__name__:
+        return custom.from_dict(values)
+    if custom is None and values.get("rule") not in rules.__all__:
         raise ModelFolderError(
-            f"the stopping rule is a {values.get('rule')} of your own: pass its class as `rule`."
+            f"the stopping rule {values.get('rule')} is not part of stopwise: pass its class as `rule`."
         )
     return rules.from_dict(values)
 
@@ -67,7 +67,7 @@ def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:
     values = classes.tolist()
     if not all(isinstance(value, bool | int | float | str) for value in values):
         raise ModelFolderError(
-            f"Labels of type {type(values[0]).__name__} cannot be saved: use numbers or strings."
+            f"labels of type {type(values[0]).__name__} cannot be saved: use numbers or strings."
         )
     return {"dtype": str(classes.dtype), "values": values}
 

@@ -1,4 +1,4 @@
-"""Digests: short texts that change when what they stand for changes."""
+"""SHA-256 hashes of tensors and files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def digest_tensors(tensors: dict[str, Tensor], text: str = "") -> str:
-    """Return the SHA-256 of named tensors and a text.
+    """Return the SHA-256 hash of named tensors and a text as a hexadecimal string.
 
     Examples
     --------
@@ -26,6 +26,6 @@ def digest_tensors(tensors: dict[str, Tensor], text: str = "") -> str:
 
 
 def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a file."""
+    """Return the SHA-256 hash of a file as a hexadecimal string."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

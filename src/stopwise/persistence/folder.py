@@ -1,8 +1,8 @@
-"""A model folder: `model.json`, which people can read, and the weights in safetensors.
+"""Model folders: a readable `model.json` and the weights as a safetensors file.
 
-The file of the weights is named by its content and written first; `model.json`, which names it, is replaced
-last. So a folder holds a complete model at every moment, even if a save is killed. Loading reads numbers and
-text, and cannot run code.
+The name of the weights file contains a hash of its content. A save writes the weights first and then replaces
+`model.json`, which refers to them, atomically. So the folder holds a complete model at any time, even if a
+save is killed. Loading only reads numbers and text and cannot run code.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ ABOUT = "model.json"
 
 
 class ModelFolderError(ValueError):
-    """A model folder that is damaged, incomplete, or not one of ours."""
+    """A model folder is damaged, incomplete or not written by stopwise."""
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that made a result.
+    """Return the versions of stopwise, torch, numpy and Python.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def versions() -> dict[str, str]:
 
 
 def save_model(folder: str | Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-    """Write a model to `folder`, replacing the one that may be there.
+    """Write a model to `folder`, and replace the model that is there, if any.
 
-    If anything fails, the model that was there stays. One process at a time may write to a folder.
+    If the save fails, the previous model stays. Only one process at a time may write to a folder.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -84,10 +84,10 @@ def save_model(folder: str | Path, tensors: dict[str, Tensor], about: dict[str, 
 
 
 def load_model(folder: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save_model` wrote."""
+    """Return the tensors and the description that `save_model` wrote."""
     folder = Path(folder)
     if not (folder / ABOUT).is_file():
-        raise FileNotFoundError(f"No stopwise model at {folder}: {ABOUT} is not there.")
+        raise FileNotFoundError(f"No stopwise model at {folder}: {ABOUT} is missing.")
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -102,7 +102,7 @@ def load_model(folder: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         )
     weights = folder / _weights_name(folder, about)
     if not weights.is_file():
-        raise ModelFolderError(f"{folder} is incomplete: {weights.name} is not there. Save the model again.")
+        raise ModelFolderError(f"{folder} is incomplete: {weights.name} is missing. Save the model again.")
     if digest_file(weights) != about["weights"].get("sha256"):
         raise ModelFolderError(
             f"{weights} is damaged: its checksum differs from {ABOUT}. Save the model again."
@@ -114,26 +114,26 @@ def load_model(folder: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a file was left by a save, perhaps one that was killed."""
+    """Return whether a file was written by a save, including one that was killed."""
     return fnmatch(name, "weights-*.safetensors") or fnmatch(name, ".*.part")
 
 
 def _sweep(folder: Path) -> None:
-    """Delete the files of saves that `model.json` does not name: those before it, or one that failed."""
+    """Delete files of earlier or failed saves: those that `model.json` does not refer to."""
     named = None
     if (folder / ABOUT).exists():
         try:
             named = json.loads((folder / ABOUT).read_text(encoding="utf-8"))["weights"]["file"]
         except (ValueError, KeyError, TypeError):
-            return  # a damaged description: touch nothing
+            return  # model.json is damaged: delete nothing
     for file in folder.iterdir():
         if _is_ours(file.name) and file.name != named:
-            with suppress(OSError):  # a stale file is no reason to fail
+            with suppress(OSError):  # a leftover file must not fail the save
                 file.unlink()
 
 
 def _plain(value: Any) -> Any:
-    """Return a numpy number as Python's."""
+    """Convert a numpy scalar to a Python number, for JSON."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{value!r} ({type(value).__name__}) cannot be written as JSON.")
@@ -145,5 +145,5 @@ def _weights_name(folder: Path, about: dict[str, Any]) -> str:
     except (KeyError, TypeError):
         name = None
     if not isinstance(name, str) or not re.fullmatch(r"weights-\w+\.safetensors", name):
-        raise ModelFolderError(f"{folder / ABOUT} is damaged: it does not name the weights' file.")
+        raise ModelFolderError(f"{folder / ABOUT} is damaged: it does not name the weights file.")
     return name

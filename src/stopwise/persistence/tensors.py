@@ -1,7 +1,7 @@
-"""Tensors and a readable description in one file, replaced atomically.
+"""Files of tensors with a JSON description, written atomically.
 
-The format is safetensors: reading it cannot run code. A checksum over the tensors and the description
-shows whether a file is damaged.
+The format is safetensors: reading it cannot run code. A checksum of the tensors and the description detects
+damaged files.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from stopwise.persistence.digests import digest_tensors
 
 
 class TensorFileError(ValueError):
-    """A file that is damaged, truncated, or not one of ours."""
+    """A tensor file is damaged, truncated or not written by stopwise."""
 
 
 def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
     """Write tensors and a JSON description to `path`.
 
-    An existing file is replaced atomically. One process at a time may write to a path.
+    An existing file is replaced atomically. Only one process at a time may write to a path.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Copies, because the format refuses tensors that share memory, as tied weights do.
+    # safetensors does not accept tensors that share memory, such as tied weights, so each is copied.
     copies = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
         for name, tensor in tensors.items()
     }
     text = json.dumps(about)
-    # In memory, because safetensors' own writer would leave a partial file if it is killed.
+    # Serialize in memory: if the file writer of safetensors is killed, it leaves a partial file.
     data = save(copies, {"stopwise": text, "sha256": digest_tensors(copies, text)})
     write_durably(path, data)
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `write` wrote."""
+    """Return the tensors and the description that `write` wrote."""
     if path.is_dir():
         raise TensorFileError(f"{path} is a folder, not a file. Choose another path.")
     if not path.is_file():

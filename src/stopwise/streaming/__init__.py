@@ -1,1 +1,1 @@
-"""Series that are still arriving: one stream, many streams by key, samples as lines of text."""
+"""Streaming: classify one series or many keyed series while their samples arrive."""

@@ -1,4 +1,4 @@
-"""Samples as lines of text: JSON or CSV, with or without the key of a stream."""
+"""Reading samples from lines of text: JSON lines or CSV, with or without stream keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEY_COLUMN = "key"
 
 @dataclass(frozen=True)
 class Sample:
-    """One line: a sample of a stream, or (with x None) the end of it."""
+    """A line with a sample of a stream; if `x` is None, the line ends the stream."""
 
     line: int
     key: str | int | float | None
@@ -23,19 +23,32 @@ class Sample:
 
 @dataclass(frozen=True)
 class Malformed:
-    """One line that cannot be read, and why."""
+    """A line that cannot be read, and the reason."""
 
     line: int
     reason: str
 
 
 def read_samples(lines: Iterable[str]) -> Iterator[Sample | Malformed]:
-    """Yield what each line says, the moment it is there.
+    """Read lines one at a time, and yield a sample or an error for each.
 
-    The first non-empty line determines the format. JSON, one value a line: ``{"key": "a", "x": [1, 2]}``,
-    ``{"x": [1, 2]}`` or ``[1, 2]``; null is a missing number; ``{"key": "a", "end": true}`` ends a stream.
-    CSV: a header that names the columns, of which `key`, if there, is the stream's; or no header and numbers
-    only. An empty field is a missing number.
+    The first non-empty line determines the format:
+
+    - JSON lines: ``{"key": "a", "x": [1, 2]}``, ``{"x": [1, 2]}`` or ``[1, 2]``. A null is a missing value.
+      ``{"key": "a", "end": true}`` ends a stream.
+    - CSV with a header: the column ``key``, if there is one, holds the key of the stream; all other columns
+      are channels. An empty field is a missing value.
+    - CSV without a header: all columns are channels.
+
+    Parameters
+    ----------
+    lines
+        Lines of text. The next line is only requested after the result of the last one was used.
+
+    Yields
+    ------
+    result
+        A `Sample`, or `Malformed` if the line cannot be read. Empty lines are skipped.
 
     Examples
     --------

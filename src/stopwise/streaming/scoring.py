@@ -1,4 +1,4 @@
-"""Scores of many series, batch by batch."""
+"""Compute the scores of many series in batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stopwise.validation import inside
 
 
 def all_scores(model: Model, inputs: Inputs, series: SeriesSet, classes: int) -> np.ndarray:
-    """Return the scores (n, T, K) of all series; NaN past the end of a shorter one."""
+    """Return the scores (n, T, K) of all series; NaN after the end of each series."""
     result = np.full((len(series), series.steps, classes), np.nan, dtype=np.float32)
     for rows, scores, lengths in scored(model, inputs, series):
         own = inside(lengths, scores.shape[1])[..., None]
@@ -24,16 +24,16 @@ def all_scores(model: Model, inputs: Inputs, series: SeriesSet, classes: int) ->
 def scored(
     model: Model, inputs: Inputs, series: SeriesSet
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield rows (B,), scores (B, T, K) and lengths (B,) of all series.
+    """Yield row indices (B,), scores (B, T, K) and lengths (B,), one batch at a time.
 
     Parameters
     ----------
     model
         A fitted model.
     inputs
-        What it sees of a sample.
+        Conversion of samples to model inputs.
     series
-        The series.
+        The series to score.
     """
     size = model.batch_size
     for start in range(0, len(series), size):

@@ -1,4 +1,4 @@
-"""One series that is still arriving: one sample in, a decision as soon as the rule is sure."""
+"""Classification of a single series while its samples arrive."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from stopwise.streaming.engine import STATE_VERSION, Engine
 
 
 class Stream:
-    """One series that is still arriving; made by `EarlyClassifier.stream`.
+    """Classify one series while its samples arrive; created by `EarlyClassifier.stream`.
 
     Parameters
     ----------
     engine
-        What all streams of a classifier share.
+        Engine of the classifier, shared by all its streams.
     state
-        What `state()` of another stream returned, to continue from there.
+        Result of `state()` of an earlier stream, to continue from there. None: a new stream.
 
     Attributes
     ----------
     decided
-        The decision, or None while the stream is open. Later samples change nothing.
+        The decision, or None if there is no decision yet. Samples after the decision are ignored.
 
     Examples
     --------
     >>> import stopwise as sw
-    >>> X, y, _ = sw.datasets.gaussian(n=300, channels=3, length=10, seed=0)
+    >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
     >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
     >>> stream = clf.stream()
     >>> for x in X[0]:
@@ -49,18 +49,27 @@ class Stream:
 
     @property
     def scores(self) -> np.ndarray:
-        """(K,) scores so far; their differences are log-likelihood ratios."""
+        """(K,) current scores; their differences are log-likelihood ratios."""
         return self._state["scores"][0].copy()
 
     @property
     def time(self) -> int:
-        """How many samples were taken."""
+        """Number of samples taken so far."""
         return int(self._state["time"][0])
 
     def update(self, x: Any) -> Decision | None:
-        """Take a sample (D,); return the decision if it is made now, else None.
+        """Take one sample, and return the decision if it is made at this sample.
 
-        Samples after the decision are ignored; `reset` starts over.
+        Parameters
+        ----------
+        x
+            (D,) the sample.
+
+        Returns
+        -------
+        decision
+            The decision, or None if more samples are needed or the decision was made earlier. Samples after
+            the decision are ignored; call `reset` to start a new series.
         """
         if self.decided is not None:
             return None
@@ -72,20 +81,24 @@ class Stream:
         return self.decided
 
     def finish(self) -> Decision:
-        """Return the decision when no further sample comes: forced if there was none yet."""
+        """End the series and return the decision; it is forced if the rule has not stopped before."""
         if self.decided is None:
             self.decided = self._engine.forced(self._state)
         return self.decided
 
     def reset(self) -> None:
-        """Start over."""
+        """Return to the state before the first sample, for a new series."""
         self._state, self.decided = self._engine.start(1), None
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return the state of the stream as plain arrays, which `numpy.savez` can write.
+        """Return the state of the stream as a dict of arrays, which `numpy.savez` can write.
 
-        `version` is that of the layout, `model` identifies the model that the state belongs to. `decided` is
-        the class decided for, -1 while the stream is open, -2 - class if it was forced.
+        Besides the arrays of the model, the state contains:
+
+        - ``version``: version of the format;
+        - ``model``: hash that identifies the model;
+        - ``decided``: index of the decided class, -1 if there is no decision yet, or -2 - index if the
+          decision was forced.
         """
         about = {
             "version": np.array(STATE_VERSION),
@@ -101,6 +114,7 @@ class Stream:
             label = code if code >= 0 else -2 - code
             if label >= len(self._engine.classes):
                 raise ValueError(
-                    f"`state` is damaged: it decided for class {label} of {len(self._engine.classes)}."
+                    f"`state` is damaged: it is decided for class {label}, but there are only "
+                    f"{len(self._engine.classes)} classes."
                 )
             self.decided = self._engine.decision(label, self.time, code < 0, self._state["scores"][0])

@@ -1,4 +1,4 @@
-"""Many keyed streams at once, batched through one step of the model."""
+"""Classification of many keyed series at once; each update is one batched step of the model."""
 
 from __future__ import annotations
 
@@ -17,29 +17,28 @@ from stopwise.validation import check_integer
 
 logger = logging.getLogger("stopwise")
 
-FIRST_ROWS = 16  # rows at first; they double as keys are added
+FIRST_ROWS = 16  # initial capacity, doubled when it is full
 
 
 class Streams:
-    """Keyed streams; made by `EarlyClassifier.streams`.
+    """Classify many keyed series while their samples arrive; created by `EarlyClassifier.streams`.
 
-    A key is added with its first sample and removed by `finish` or `forget`. If there are too many, the least
-    recently updated stream is dropped with a warning. A decided key stays, so that its later samples are
-    ignored, and counts like any other.
+    A key is added with its first sample and removed by `finish` or `forget`. A key with a decision is kept,
+    so that its later samples are ignored; it counts towards `max_streams` like any other.
 
     Parameters
     ----------
     engine
-        What all streams of a classifier share.
+        Engine of the classifier, shared by all its streams.
     max_streams
-        The most keys held at a time.
+        Maximum number of keys held at a time. Beyond it, the least recently updated stream is dropped.
     on_drop
-        Called with the key and the `Stream` of each that is dropped; None logs a warning.
+        Function that is called with the key and the `Stream` of each dropped stream. None: log a warning.
 
     Examples
     --------
     >>> import stopwise as sw
-    >>> X, y, _ = sw.datasets.gaussian(n=300, channels=3, length=10, seed=0)
+    >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
     >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
     >>> streams = clf.streams()
     >>> decided = {}
@@ -59,7 +58,7 @@ class Streams:
         self._engine = engine
         self.max_streams = check_integer("max_streams", max_streams, 1)
         self._on_drop = on_drop or _warn
-        self._rows: OrderedDict[Hashable, int] = OrderedDict()  # the least recently updated first
+        self._rows: OrderedDict[Hashable, int] = OrderedDict()  # least recently updated key first
         self._decisions: dict[Hashable, Decision] = {}
         self._state: State = engine.start(min(FIRST_ROWS, self.max_streams))
         self._free = list(range(len(self._state["time"])))[::-1]
@@ -76,18 +75,26 @@ class Streams:
     def update(
         self, keys: Mapping[Hashable, Any] | Sequence[Hashable] | np.ndarray, x: Any = None
     ) -> dict[Hashable, Decision]:
-        """Take samples of some streams; return the decisions made now.
+        """Take samples of some streams, and return the decisions that are made at these samples.
 
         Parameters
         ----------
         keys
-            {key: sample (C,)}, or (n,) keys. A key may come several times: its samples are taken in order.
+            A dict {key: sample (D,)}, or n keys. A key may occur several times; its samples are taken in
+            order.
         x
-            (n, C) samples, if `keys` are keys alone.
+            (n, D) samples, if `keys` is not a dict.
+
+        Returns
+        -------
+        decisions
+            A dict {key: decision} of the decisions made in this call.
         """
         if isinstance(keys, Mapping):
             if x is not None:
-                raise TypeError("`x` goes with an array of keys; with a dict the samples are its values.")
+                raise TypeError(
+                    "`x` can only be used with a sequence of keys; got a dict, which holds the samples."
+                )
             x = list(keys.values())
         names: list[Hashable] = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
         if not names:
@@ -99,32 +106,32 @@ class Streams:
         return decisions
 
     def scores(self, key: Hashable) -> np.ndarray:
-        """Return the scores (K,) of a stream."""
+        """Return the current scores (K,) of a stream."""
         return self._state["scores"][self._row(key)].copy()
 
     def time(self, key: Hashable) -> int:
-        """Return how many samples of a stream were taken."""
+        """Return the number of samples that a stream has taken."""
         return int(self._state["time"][self._row(key)])
 
     def decided(self, key: Hashable) -> Decision | None:
-        """Return the decision on a stream, or None while it is open."""
+        """Return the decision on a stream, or None if there is no decision yet."""
         self._row(key)
         return self._decisions.get(key)
 
     def finish(self, key: Hashable) -> Decision:
-        """Return the decision on a stream, forced if there was none yet, and remove the key."""
+        """End a stream, remove its key and return the decision; it is forced if there was none before."""
         decision = self.stream(key).finish()
         self.forget(key)
         return decision
 
     def forget(self, key: Hashable) -> None:
-        """Remove a key; if it comes again, it starts over."""
+        """Remove a key without a decision; if the key occurs again, a new stream starts."""
         self._free.append(self._row(key))
         del self._rows[key]
         self._decisions.pop(key, None)
 
     def stream(self, key: Hashable) -> Stream:
-        """Return a copy of one of the streams on its own."""
+        """Return an independent copy of one stream."""
         row = self._row(key)
         stream = Stream(self._engine)
         stream._state = {name: value[row : row + 1].copy() for name, value in self._state.items()}
@@ -132,7 +139,7 @@ class Streams:
         return stream
 
     def put(self, key: Hashable, state: Mapping[str, Any]) -> None:
-        """Add a key, or replace it, with what `Stream.state` returned."""
+        """Add or replace a key with a state that `Stream.state` returned."""
         stream = Stream(self._engine, state)
         row = self._rows[key] if key in self._rows else self._new_rows([key])[0]
         for name, value in stream._state.items():
@@ -143,7 +150,7 @@ class Streams:
             self._decisions[key] = stream.decided
 
     def states(self) -> tuple[list[Hashable], dict[str, np.ndarray]]:
-        """Return all keys and their states, as `Stream.state` gives them, one below the other: (n, ...)."""
+        """Return all keys, and their states as in `Stream.state` but stacked to arrays (n, ...)."""
         keys, rows = list(self._rows), list(self._rows.values())
         codes = [self._engine.decided_code(self._decisions.get(key)) for key in keys]
         about = {
@@ -157,10 +164,10 @@ class Streams:
         try:
             return self._rows[key]
         except KeyError:
-            raise KeyError(f"there is no stream {key!r}: unknown key, or already finished.") from None
+            raise KeyError(f"there is no stream {key!r}: the key is unknown or already finished.") from None
 
     def _take(self, keys: list[Hashable], samples: np.ndarray) -> dict[Hashable, Decision]:
-        """Advance streams by a sample each; no key comes twice."""
+        """Take one sample per key; keys must be distinct."""
         if len(keys) > self.max_streams:
             head, tail = slice(self.max_streams), slice(self.max_streams, None)
             return self._take(keys[head], samples[head]) | self._take(keys[tail], samples[tail])
@@ -180,15 +187,15 @@ class Streams:
         for name, value in new.items():
             self._store(name, rows, value)
         labels = self._engine.rule.accept_checked(new["scores"], new["time"])
-        fallen = {
+        decisions = {
             keys[i]: self._engine.decision(int(labels[i]), int(new["time"][i]), False, new["scores"][i])
             for i in np.flatnonzero(labels >= 0)
         }
-        self._decisions |= fallen
-        return fallen
+        self._decisions |= decisions
+        return decisions
 
     def _new_rows(self, keys: list[Hashable]) -> list[int]:
-        """Give keys that are not there a row each, dropping others if there are too many."""
+        """Assign rows to new keys; drop the least recently updated streams beyond `max_streams`."""
         for key in list(self._rows)[: max(0, len(self._rows) + len(keys) - self.max_streams)]:
             stream = self.stream(key)
             self.forget(key)
@@ -202,7 +209,7 @@ class Streams:
         return rows
 
     def _store(self, name: str, rows: slice | np.ndarray, value: np.ndarray) -> None:
-        """Write an entry of the state of some streams; if it is larger than before, all rows grow."""
+        """Write one state array of some streams; if it is wider than before, widen all rows."""
         kept = self._state[name]
         if kept.ndim < 2 or kept.shape[1] == value.shape[1]:
             kept[rows] = value
@@ -225,19 +232,19 @@ class Streams:
             self._state[name] = np.zeros((size, *value.shape[1:]), dtype=value.dtype)
             self._state[name][:have] = value
             self._store(name, slice(have, size), more[name])
-        # The lowest rows go first, so that streams that came together lie together.
+        # Low rows are used first, so that streams added together are contiguous in memory.
         self._free = [*range(size - 1, have - 1, -1), *self._free]
 
 
 def _places(rows: list[int]) -> slice | np.ndarray:
-    """Return rows as an index; where they follow each other, as a slice, which copies nothing."""
+    """Return rows as an index: as a slice if they are contiguous, which avoids a copy."""
     if rows[-1] - rows[0] == len(rows) - 1 and rows == list(range(rows[0], rows[-1] + 1)):
         return slice(rows[0], rows[-1] + 1)
     return np.array(rows)
 
 
 def _rounds(keys: list[Hashable]) -> list[list[int]]:
-    """Return places of keys, split so that no key is twice in a round, in order."""
+    """Split the positions of keys into rounds without repeated keys; a key's samples stay in order."""
     if len(set(keys)) == len(keys):
         return [list(range(len(keys)))]
     seen: dict[Hashable, int] = {}
@@ -253,8 +260,8 @@ def _rounds(keys: list[Hashable]) -> list[list[int]]:
 
 def _warn(key: Hashable, stream: Stream) -> None:
     logger.warning(
-        "stream %r was dropped after %d samples: there are more keys than max_streams. Raise it, or remove "
-        "keys with finish() or forget().",
+        "stream %r was dropped after %d samples: there are more keys than max_streams. Increase max_streams, "
+        "or remove keys with finish() or forget().",
         key,
         stream.time,
     )
