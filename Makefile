@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+INSTALLED_DOCS := .venv/.installed-docs
 
-.PHONY: setup demo test test-slow test-spark coverage lint types layers format check clean
+.PHONY: setup demo test test-slow test-docs test-spark coverage lint types layers docs format check clean
 
 setup: $(INSTALLED)
 
@@ -22,6 +23,10 @@ test: setup
 test-slow: setup
 	$(BIN)/python -m pytest -q -m slow
 
+# The code blocks of the README and of the documentation.
+test-docs: setup
+	$(BIN)/python -m pytest -n 2 -q -m docs tests/docs
+
 test-spark: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark]'
 	$(BIN)/python -m pytest -q -m spark tests/spark -W default
@@ -33,6 +38,7 @@ coverage: setup
 lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python tools/check_words.py
 
 types: setup
 	$(BIN)/mypy
@@ -40,11 +46,20 @@ types: setup
 layers: setup
 	$(BIN)/lint-imports
 
+# The site in docs/_build/html. Warnings, broken links and missing references are errors.
+docs: $(INSTALLED_DOCS)
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky -q docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+$(INSTALLED_DOCS): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
 format: setup
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-check: lint types layers test
+check: lint types layers test test-docs
 
 clean:
-	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage
+	rm -rf .venv build dist docs/_build docs/reference/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage

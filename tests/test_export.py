@@ -64,7 +64,7 @@ def test_the_graph_gives_the_scores_of_complete_series(settings, tmp_path):
 def test_the_example_script_decides_like_the_classifier(tmp_path):
     clf = fitted(order=1)
     clf.save(tmp_path / "model")
-    command = [sys.executable, "-m", "stopwise.cli", "export", tmp_path / "model", tmp_path / "m.onnx"]
+    command = [sys.executable, "-m", "stopwise", "export", tmp_path / "model", tmp_path / "m.onnx"]
     reported = subprocess.run([str(one) for one in command], capture_output=True, text=True, check=True)
     assert "Wrote" in reported.stdout
     X = world(1, 9, seed=2)[0]

@@ -8,10 +8,10 @@ import stopwise as sw
 def main(path: str) -> None:
     """Learn the rules and draw them."""
     _, y, scores = sw.datasets.gaussian(n=10_000, offset=0.5, channels=2, length=50, seed=0)
-    cheap, dear = sw.FiniteHorizon.path(scores, y, costs=[0.0005, 0.01])
+    cheap, expensive = sw.FiniteHorizon.path(scores, y, costs=[0.0005, 0.01])
     rules = {
         "deadline, cost 0.0005": cheap,
-        "deadline, cost 0.01": dear,
+        "deadline, cost 0.01": expensive,
         "SPRT(4)": sw.SPRT(4.0),
     }
     sw.plots.save(sw.plots.stopping_boundaries(rules, scores, y, series=10), path)

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from stopwise.data.series import SeriesSet
     from stopwise.decision import Decision, Decisions
     from stopwise.estimator import EarlyClassifier, load
+    from stopwise.persistence.folder import ModelFolderError
     from stopwise.rules import SPRT, FiniteHorizon, FixedTime, MaxProbability, Tapering
+    from stopwise.streaming.stream import Stream
+    from stopwise.streaming.streams import Streams
+
+__version__: str
 
 __all__ = [
     "SPRT",
@@ -24,7 +29,10 @@ __all__ = [
     "FiniteHorizon",
     "FixedTime",
     "MaxProbability",
+    "ModelFolderError",
     "SeriesSet",
+    "Stream",
+    "Streams",
     "Tapering",
     "datasets",
     "features",
@@ -44,8 +52,11 @@ _MODULES = {
     "FiniteHorizon": "rules",
     "FixedTime": "rules",
     "MaxProbability": "rules",
+    "ModelFolderError": "persistence.folder",
     "SPRT": "rules",
     "SeriesSet": "data.series",
+    "Stream": "streaming.stream",
+    "Streams": "streaming.streams",
     "Tapering": "rules",
     "load": "estimator",
 }
@@ -56,6 +67,10 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"stopwise.{_MODULES[name]}"), name)
     if name in __all__:
         return import_module(f"stopwise.{name}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("stopwise")
     raise AttributeError(f"module 'stopwise' has no attribute {name!r}")
 
 

@@ -21,6 +21,8 @@ from stopwise.estimator import EarlyClassifier, load
 from stopwise.rules import Rule
 from stopwise.rules.checks import applicable_checks, check_same_decisions
 
+__all__ = ["yield_checks"]
+
 # The fitted clone of each estimator that is being checked.
 _CLONES: WeakKeyDictionary[EarlyClassifier, EarlyClassifier] = WeakKeyDictionary()
 

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from stopwise.atomic import atomic_write
 from stopwise.estimator import EarlyClassifier
 
+__all__ = ["export_onnx"]
+
 NEXT = "next_"  # prefix of the output names
 TRIED_STEPS = 20
 TOLERANCE = 1e-5

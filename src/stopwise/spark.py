@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
+__all__ = ["decide"]
+
 OUTPUT = "label string, time long, forced boolean, scores array<double>"
 
 

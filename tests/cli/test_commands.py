@@ -159,7 +159,7 @@ def test_invalid_arguments_print_one_line(folder, model, arguments, message, ref
 
 
 def test_an_error_exits_with_code_2_without_a_traceback(folder):
-    command = [sys.executable, "-m", "stopwise.cli", "train", "nothing.npz", "-o", str(folder / "m")]
+    command = [sys.executable, "-m", "stopwise", "train", "nothing.npz", "-o", str(folder / "m")]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 2
     assert result.stderr == "stopwise: nothing.npz does not exist.\n"

@@ -37,7 +37,7 @@ def X():
 
 
 def start(folder, *options):
-    command = [sys.executable, "-m", "stopwise.cli", "decide", str(folder / "model"), *map(str, options)]
+    command = [sys.executable, "-m", "stopwise", "decide", str(folder / "model"), *map(str, options)]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -25,7 +25,18 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 PAGES = [page for page in PAGES if not {"_build", "generated", "jupyter_execute"} & set(page.parts)]
 PYTHON = ("python", "{code-cell}")
-NOT_CODE = ("text", "json", "csv", "yaml", "bibtex", "{eval-rst}", "{toctree}", "{image}", "{figure}", "{math}")
+NOT_CODE = (
+    "text",
+    "json",
+    "csv",
+    "yaml",
+    "bibtex",
+    "{eval-rst}",
+    "{toctree}",
+    "{image}",
+    "{figure}",
+    "{math}",
+)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

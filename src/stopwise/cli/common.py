@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -15,12 +16,28 @@ if TYPE_CHECKING:  # commands import these when needed, because importing torch 
     from stopwise.estimator import EarlyClassifier
 
 app = typer.Typer(
-    help="Decide early, decide right: early classification of time series.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 console = Console()
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"stopwise {version('stopwise')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Decide early, decide right: early classification of time series."""
+
 
 _DATA_HELP = (
     "Labeled series: NAME.npz with X and y; NAME for the pair NAME_X.npy and NAME_y.npy; NAME.ts; or "

@@ -57,8 +57,9 @@ def evaluate(
             "observed": seen,
         }
     curve = sat_curve(scores, y, lengths)
+    drawn = None
     if picture is not None:
-        plots.save(plots.sat_curves({clf.model_.name or "model": curve}), picture)
+        drawn, _ = plots.save(plots.sat_curves({clf.model_.name or "model": curve}), picture)
     if as_json:
         print(
             json.dumps(
@@ -73,8 +74,8 @@ def evaluate(
     if isinstance(clf.rule_, Calibrated):
         console.print(f"[bold]Guarantee:[/] {clf.rule_.guarantee}", highlight=False)
         console.print(f"[bold]Observed:[/] {_observed(clf.rule_.guarantee, seen)}", highlight=False)
-    if picture is not None:
-        console.print(f"Picture: {picture}.png", soft_wrap=True)
+    if drawn is not None:
+        console.print(f"Picture: {drawn}", soft_wrap=True)
 
 
 def _name(rule: Rule) -> str:
