@@ -26,10 +26,10 @@ default_role = "autolink"
 
 # Markdown pages. Code cells of the concept pages run at build time and draw their pictures; an error
 # in a cell fails the build.
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-nb_execution_mode = "cache"
-nb_execution_timeout = 120
+nb_execution_mode = "force"
+nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 
@@ -39,7 +39,13 @@ autosummary_generate_overwrite = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
 # Rules are exported twice; their pages are those of `stopwise.rules`.
-autosummary_context = {"documented_elsewhere": stopwise.rules.__all__}
+autosummary_context = {
+    "documented_elsewhere": stopwise.rules.__all__,
+    "constants": {
+        "stopwise.models": ["MODELS", "PAPER_GAUSSIAN", "PAPER_REAL"],
+        "stopwise.datasets": ["CATALOG", "WORLDS"],
+    },
+}
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True

@@ -44,3 +44,8 @@ def test_saved_figures_are_valid_and_reproducible(tmp_path, draw, estimates, tru
 def test_saving_into_a_missing_folder_raises(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         plots.save(plots.llr_error_bars({"a": 1.0}), tmp_path / "missing" / "a")
+
+
+def test_notebooks_show_a_figure_as_a_picture():
+    figure = plots.llr_error_bars({"lstm": 88.0})
+    assert figure._repr_png_().startswith(b"\x89PNG")

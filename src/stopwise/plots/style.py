@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,15 @@ TRUTH_COLOR = "black"
 DASHES = (0, (4, 3))
 GRAY = "0.55"
 MARKERS = "osD^vP"
+
+
+class NotebookFigure(Figure):
+    """A figure that notebooks display as a picture, with any backend and without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=110)
+        return file.getvalue()
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -83,7 +93,7 @@ def figure_with_panels(
     """Return a figure with `count` panels, at most five per row."""
     columns = min(count, 5)
     rows = -(-count // columns)
-    figure = Figure(figsize=(max(width * columns, 4.2), height * rows), layout="constrained")
+    figure = NotebookFigure(figsize=(max(width * columns, 4.2), height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, sharey=sharey, squeeze=False).ravel().tolist()
     for unused in grid[count:]:
         unused.remove()
