@@ -2,6 +2,10 @@
 
 from importlib.metadata import version as installed_version
 
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.ext.autosummary import AutoLink
+
 import stopwise.rules
 
 project = "stopwise"
@@ -21,8 +25,9 @@ extensions = [
 ]
 exclude_patterns = ["_build", "examples", "**.ipynb_checkpoints"]
 templates_path = ["_templates"]
-# In docstrings, `name` links to that name where the reference has it.
-default_role = "autolink"
+# In docstrings, `name` links to that name where the reference has it, and is code otherwise.
+default_role = "code-or-link"
+toc_object_entries_show_parents = "hide"
 
 # Markdown pages. Code cells of the concept pages run at build time and draw their pictures; an error
 # in a cell fails the build.
@@ -42,8 +47,15 @@ autosummary_ignore_module_all = False
 autosummary_context = {
     "documented_elsewhere": stopwise.rules.__all__,
     "constants": {
-        "stopwise.models": ["MODELS", "PAPER_GAUSSIAN", "PAPER_REAL"],
-        "stopwise.datasets": ["CATALOG", "WORLDS"],
+        "stopwise.models": {
+            "MODELS": "The models by name: {name: class}.",
+            "PAPER_GAUSSIAN": "Settings of the paper for Gaussian worlds: ``B2BsqrtTandem(**PAPER_GAUSSIAN)``.",
+            "PAPER_REAL": "Settings of the paper for real data: ``B2BsqrtTandem(**PAPER_REAL)``.",
+        },
+        "stopwise.datasets": {
+            "CATALOG": "Real datasets by name, with their content, source, license and citation.",
+            "WORLDS": "Synthetic worlds with exact log-likelihood ratios by name: {name: function}.",
+        },
     },
 }
 autodoc_typehints = "signature"
@@ -91,3 +103,18 @@ html_theme_options = {
 html_sidebars = {"index": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+
+class CodeOrLink(AutoLink):
+    """The role `autolink`, with code instead of emphasis for names that are not in the reference."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """Return the nodes of the role."""
+        made, messages = super().run()
+        code = [nodes.literal(n.rawsource, n.astext()) if isinstance(n, nodes.emphasis) else n for n in made]
+        return code, messages
+
+
+def setup(app: Sphinx) -> None:
+    """Register the default role."""
+    app.add_role("code-or-link", CodeOrLink())

@@ -98,7 +98,7 @@ def draw(outcomes: list[Outcome], oracle: Outcome, y: np.ndarray, folder: Path) 
             estimates,
             oracle.scores,
             y,
-            title="Log-likelihood ratios over time: one saturates, three follow the truth",
+            title="Log-likelihood ratios over time: one saturates, three keep growing",
         ),
         "llr-scatter": plots.llr_scatter(estimates, oracle.scores, title="Estimated against true LLR"),
         "sat-curves": plots.sat_curves(
