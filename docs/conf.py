@@ -1,6 +1,9 @@
 """Sphinx configuration. `make docs` builds the site into docs/_build/html; every warning is an error."""
 
+import subprocess
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -49,8 +52,8 @@ autosummary_context = {
     "constants": {
         "stopwise.models": {
             "MODELS": "The models by name: {name: class}.",
-            "PAPER_GAUSSIAN": "Settings of the paper for Gaussian worlds: ``B2BsqrtTandem(**PAPER_GAUSSIAN)``.",
-            "PAPER_REAL": "Settings of the paper for real data: ``B2BsqrtTandem(**PAPER_REAL)``.",
+            "PAPER_GAUSSIAN": "The paper's settings for Gaussian data: ``B2BsqrtTandem(**PAPER_GAUSSIAN)``.",
+            "PAPER_REAL": "The paper's settings for real data: ``B2BsqrtTandem(**PAPER_REAL)``.",
         },
         "stopwise.datasets": {
             "CATALOG": "Real datasets by name, with their content, source, license and citation.",
@@ -115,6 +118,15 @@ class CodeOrLink(AutoLink):
         return code, messages
 
 
+def write_command_reference(app: Sphinx) -> None:
+    """Write the page of all commands and their options, from the command line itself."""
+    page = Path(app.srcdir) / "reference" / "generated" / "commands.md"
+    page.parent.mkdir(exist_ok=True)
+    options = ["--name", "stopwise", "--title", "Command line", "--output", str(page)]
+    subprocess.run([sys.executable, "-m", "typer", "stopwise.cli", "utils", "docs", *options], check=True)
+
+
 def setup(app: Sphinx) -> None:
-    """Register the default role."""
+    """Register the default role and the generated page."""
     app.add_role("code-or-link", CodeOrLink())
+    app.connect("builder-inited", write_command_reference)

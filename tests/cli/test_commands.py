@@ -188,3 +188,16 @@ def test_demo_prints_tables_and_saves_pictures(run, monkeypatch, tmp_path):
     }
     figures = json.loads(run("demo", "--out", tmp_path, "--json"))
     assert figures[-1]["slope"] == pytest.approx(1.0)
+
+
+def test_version_is_printed_by_the_command_and_the_module(run):
+    assert run("--version") == f"stopwise {sw.__version__}\n"
+    command = [sys.executable, "-m", "stopwise", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == f"stopwise {sw.__version__}\n"
+
+
+def test_the_picture_of_evaluate_has_the_name_that_is_printed(run, model, folder, tmp_path):
+    for name in ("curve", "curve.png"):
+        printed = run("evaluate", model, folder / "test.npz", "--picture", tmp_path / name)
+        assert printed.endswith(f"Picture: {tmp_path / 'curve.png'}\n")
+        (tmp_path / "curve.png").unlink()
