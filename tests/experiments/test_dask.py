@@ -1,4 +1,4 @@
-"""Sweeps and searches on a Dask cluster, through joblib's `parallel_config`: a local cluster of two workers."""
+"""Sweeps and searches on a Dask cluster of two local workers, through joblib's `parallel_config`."""
 
 import os
 
