@@ -25,7 +25,7 @@ test-slow: setup
 
 # The code blocks of the README and of the documentation.
 test-docs: setup
-	$(BIN)/python -m pytest -n 2 -q -m docs tests/docs
+	$(BIN)/python -m pytest -n 2 -q -m docs tests
 
 test-spark: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark]'

@@ -61,6 +61,7 @@ def test_the_graph_gives_the_scores_of_complete_series(settings, tmp_path):
         )
 
 
+@pytest.mark.docs
 def test_the_example_script_decides_like_the_classifier(tmp_path):
     clf = fitted(order=1)
     clf.save(tmp_path / "model")

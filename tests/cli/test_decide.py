@@ -43,16 +43,8 @@ def start(folder, *options):
     )
 
 
-def decide_in_process(folder, text, *options, code=0):
-    """Run the command in a separate process, with `text` as standard input."""
-    process = start(folder, *options)
-    out, err = process.communicate(text, timeout=120)
-    assert process.returncode == code, err
-    return [json.loads(line) for line in out.splitlines()], err
-
-
 def decide(folder, text, *options):
-    """Run the command in this process, which is faster, with `text` as standard input."""
+    """Run the command in this process, with `text` as standard input."""
     result = CliRunner().invoke(app, ["decide", str(folder / "model"), *map(str, options)], input=text)
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
@@ -77,7 +69,7 @@ def check(printed, clf, X):
 
 
 def test_keyed_streams_are_decided_like_complete_series(folder, clf, X):
-    printed, err = decide_in_process(folder, lines(X))
+    printed, err = decide(folder, lines(X))
     check(printed, clf, X)
     assert err == ""
 
@@ -103,9 +95,10 @@ def test_invalid_lines_are_reported_and_skipped(folder, clf, X):
     assert [line.split(":")[1] for line in err.splitlines()] == [f" line {n} skipped" for n in (4, 5, 6)]
 
 
-def test_strict_stops_at_the_first_invalid_line(folder):
-    _, err = decide_in_process(folder, '{"x": [1, 2]}\noops\n', "--strict", code=2)
-    assert "line 2" in err
+def test_strict_stops_at_the_first_invalid_line(folder, tmp_path, refusal):
+    samples = tmp_path / "samples.jsonl"
+    samples.write_text('{"x": [1, 2]}\noops\n')
+    assert "line 2" in refusal("decide", folder / "model", "--input", samples, "--strict")
 
 
 def test_an_end_line_forces_the_decision(folder):
@@ -140,7 +133,7 @@ def test_a_killed_run_loses_only_samples_after_the_last_save(folder, clf, X, tmp
     time.sleep(1.0)
     process.kill()
     first = [json.loads(line) for line in process.communicate()[0].splitlines()]
-    rest, err = decide_in_process(folder, "".join(text[12:]) + ENDS, "--state", tmp_path)
+    rest, err = decide(folder, "".join(text[12:]) + ENDS, "--state", tmp_path)
     assert "after sample 12" in err
     printed = {one["key"]: one for one in rest} | {one["key"]: one for one in first}
     check(list(printed.values()), clf, X)
@@ -170,10 +163,11 @@ def test_a_closed_output_pipe_exits_with_code_0(folder):
             process.stdin.close()
 
 
-def test_a_damaged_state_raises_and_is_not_overwritten(folder, tmp_path):
+def test_a_damaged_state_raises_and_is_not_overwritten(folder, tmp_path, refusal):
+    (tmp_path / "samples.jsonl").write_text('{"x": [0, 0]}\n')
     (tmp_path / "streams.safetensors").write_bytes(b"rubbish")
-    _, err = decide_in_process(folder, '{"x": [0, 0]}\n', "--state", tmp_path, code=2)
-    assert "damaged" in err
+    options = ["--input", tmp_path / "samples.jsonl", "--state", tmp_path]
+    assert "damaged" in refusal("decide", folder / "model", *options)
     assert (tmp_path / "streams.safetensors").read_bytes() == b"rubbish"
 
 
