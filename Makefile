@@ -18,7 +18,7 @@ demo: setup
 	$(BIN)/stopwise demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 test-slow: setup
 	$(BIN)/python -m pytest -q -m slow
