@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from stopwise import datasets, features, metrics, models, plots, rules
     from stopwise.data.series import SeriesSet
+    from stopwise.datasets.frames import from_frame
     from stopwise.decision import Decision, Decisions
     from stopwise.estimator import EarlyClassifier, load
     from stopwise.persistence.folder import ModelFolderError
@@ -36,6 +37,7 @@ __all__ = [
     "Tapering",
     "datasets",
     "features",
+    "from_frame",
     "load",
     "metrics",
     "models",
@@ -58,6 +60,7 @@ _MODULES = {
     "Stream": "streaming.stream",
     "Streams": "streaming.streams",
     "Tapering": "rules",
+    "from_frame": "datasets.frames",
     "load": "estimator",
 }
 

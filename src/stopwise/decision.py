@@ -97,6 +97,16 @@ class Decisions:
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return cls(**joined | {"labels": classes[joined["labels"]]})
 
+    def to_frame(self) -> Any:
+        """Return the decisions as a pandas data frame: label, time, forced, length, one row per series.
+
+        Requires pandas.
+        """
+        import pandas as pd
+
+        columns = {"label": self.labels, "time": self.times, "forced": self.forced, "length": self.lengths}
+        return pd.DataFrame(columns)
+
     def __len__(self) -> int:
         return len(self.labels)
 

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stopwise import models, rules
+from stopwise.data.axes import warn_if_swapped
 from stopwise.data.examples import Examples
 from stopwise.data.fingerprints import Fingerprints
 from stopwise.data.inputs import Inputs, InputStep
@@ -186,9 +187,11 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         check_unfitted(self.rule)
         check_integer("random_state", self.random_state, 0)
         series = self._series(X, fitting=True)
+        warn_if_swapped(X)
         self.classes_, indices = learn_classes(y, len(series))
         self.prior_ = class_shares(self.prior, self.classes_, indices)
         self.n_steps_, self.n_channels_ = series.steps, series.channels
+        self.channel_names_ = series.channel_names
         self.inputs_ = Inputs.learn(
             series, standardize=self.standardize, missing=self.missing, random_state=self.random_state
         )
@@ -570,6 +573,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         """Return X as a `SeriesSet`; raise an error if its channels differ from training."""
         check_is_fitted(self, "inputs_")
         series = self._series(X, fitting=False)
+        if self.channel_names_ is not None and series.channel_names is not None:
+            series = series.with_channels(self.channel_names_)
         self.inputs_.check_channels(series)
         return series
 

@@ -129,3 +129,17 @@ def check_class_indices(y: Any, n: int, classes: int, *, name: str = "y") -> np.
             f"got values from {array.min()} to {array.max()}."
         )
     return array.astype(np.int64, copy=False)
+
+
+def check_names(argument: str, names: Any, count: int) -> tuple[str, ...]:
+    """Return `names` as a tuple if they are `count` distinct, non-empty strings.
+
+    Examples
+    --------
+    >>> check_names("channel_names", ["u", "v"], 2)
+    ('u', 'v')
+    """
+    texts = tuple(names) if not isinstance(names, str) else (names,)
+    if len(texts) != count or len(set(texts)) < count or not all(isinstance(n, str) and n for n in texts):
+        raise ValueError(f"`{argument}` must be {count} distinct, non-empty strings; got {list(texts)}.")
+    return texts

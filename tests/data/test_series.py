@@ -329,3 +329,20 @@ def test_lengths_with_a_list_raise():
 def test_an_index_that_selects_nothing_raises():
     with pytest.raises(ValueError, match=r"selects 0 series"):
         SeriesSet(OK)[5:]
+
+
+def test_channels_are_reordered_by_name_in_arrays_and_lists():
+    X = np.arange(24.0).reshape(2, 4, 3)
+    for data in (X, [X[0], X[1, :2]]):
+        series = SeriesSet(data, channel_names=["a", "b", "c"])
+        view = series.with_channels(["c", "a", "b"])[[1]].with_channels(["b", "c", "a"])
+        x, lengths = view.batch(np.array([0]))
+        np.testing.assert_array_equal(x[0], X[1, : lengths[0]][:, [1, 2, 0]])
+        assert view.channel_names == ("b", "c", "a")
+        assert pickle.loads(pickle.dumps(view)).batch(np.array([0]))[0].tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", ""], ["a", 3], "ab"])
+def test_invalid_channel_names_raise(names):
+    with pytest.raises(ValueError, match="`channel_names` must be 2 distinct, non-empty strings"):
+        SeriesSet(np.zeros((2, 4, 2)), channel_names=names)

@@ -6,11 +6,13 @@ Batches are read when they are needed, so X can be larger than memory.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from stopwise.validation import check_lengths, inside
+from stopwise.data.axes import check_not_long
+from stopwise.validation import check_lengths, check_names, inside
 
 
 class SeriesSet:
@@ -25,13 +27,15 @@ class SeriesSet:
     lengths
         (n,) lengths, for series of unequal length that are padded to one array. None: every series has T
         steps.
+    channel_names
+        The D names of the channels. None: those of a `SeriesSet`, else unknown.
 
     Attributes
     ----------
     lengths
         (n,) number of steps of each series.
-    channels
-        Number of channels D.
+    channels, channel_names
+        Number of channels D, and their names, or None.
     places
         (n,) index of each series in the original `X`.
     dtype
@@ -54,15 +58,19 @@ class SeriesSet:
     places: np.ndarray
     lengths: np.ndarray
     channels: int
+    channel_names: tuple[str, ...] | None
 
-    def __init__(self, X: Any, lengths: Any = None) -> None:
+    def __init__(self, X: Any, lengths: Any = None, channel_names: Sequence[str] | None = None) -> None:
         if isinstance(X, SeriesSet):
-            self._data, self.dtype = X._data, X.dtype
-            self.places, self.lengths, self.channels = X.places, X.lengths, X.channels
+            self.__dict__ |= X.__dict__
         else:
-            self._data, self.lengths, self.channels = _gather(X)
+            self._data, self.lengths, self._width = _gather(X)
+            self.channels, self.channel_names = self._width, None
+            self._columns: np.ndarray | None = None  # which channels of the data, in which order; None: all
             self.dtype = _floating(self._data)
             self.places = np.arange(len(self.lengths))
+        if channel_names is not None:
+            self.channel_names = check_names("channel_names", channel_names, self.channels)
         if lengths is not None:
             if isinstance(self._data, list):
                 raise ValueError(
@@ -83,6 +91,34 @@ class SeriesSet:
     def shape(self) -> tuple[int, ...]:
         """(n, T, D), where T is the number of steps of the longest series."""
         return len(self), self.steps, self.channels
+
+    def with_channels(self, names: Sequence[str]) -> SeriesSet:
+        """Return a view with the channels in the order of `names`. No data are read.
+
+        Parameters
+        ----------
+        names
+            The names of all channels, in any order.
+
+        Examples
+        --------
+        >>> series = SeriesSet([[[1.0, 2.0]]], channel_names=["u", "v"])
+        >>> series.with_channels(["v", "u"]).batch(np.array([0]))[0].tolist()
+        [[[2.0, 1.0]]]
+        """
+        own = list(self.channel_names or ())
+        unknown, absent = [n for n in own if n not in names], [n for n in names if n not in own]
+        if unknown or absent:
+            raise ValueError(
+                f"`X` must have the channels {', '.join(names)}, as in training; it has "
+                f"{', '.join(own) or 'no names'} (unknown: {', '.join(unknown) or 'none'}; missing: "
+                f"{', '.join(absent) or 'none'}). Rename, remove or add channels."
+            )
+        view = SeriesSet(self)
+        order = np.array([own.index(name) for name in names])
+        view._columns = order if self._columns is None else self._columns[order]
+        view.channel_names = tuple(names)
+        return view
 
     def rows_of(self, numbers: int) -> int:
         """Return how many series together hold about `numbers` values; at least 1."""
@@ -131,15 +167,19 @@ class SeriesSet:
         lengths, places = self.lengths[rows], self.places[rows]
         steps = int(lengths.max())
         if isinstance(self._data, list):
-            x = np.zeros((len(places), steps, self.channels), dtype=self.dtype)
+            x = np.zeros((len(places), steps, self._width), dtype=self.dtype)
             for own, i, length in zip(x, places, lengths):
-                own[:length] = np.reshape(self._data[i], (length, self.channels))
-            return x, lengths
+                own[:length] = np.reshape(self._data[i], (length, self._width))
+            return self._ordered(x), lengths
         part = np.asarray(self._data[places])[:, :steps]
-        x = part.astype(self.dtype, copy=False).reshape(len(places), steps, self.channels)
+        x = self._ordered(part.astype(self.dtype, copy=False).reshape(len(places), steps, self._width))
         if (lengths < steps).any():
             x = np.where(inside(lengths, steps)[..., None], x, x.dtype.type(0))
         return x, lengths
+
+    def _ordered(self, x: np.ndarray) -> np.ndarray:
+        """Return the channels of x (B, T, D) in their order."""
+        return x if self._columns is None else np.ascontiguousarray(x[..., self._columns])
 
 
 class _Mapped:
@@ -166,6 +206,7 @@ class _Mapped:
 
 def _gather(X: Any) -> tuple[Any, np.ndarray, int]:
     """Return the data (an array-like or a list of arrays), the lengths (n,) and the number of channels."""
+    check_not_long(X)
     if hasattr(X, "toarray"):
         raise TypeError("`X` must be dense; got a sparse matrix or array. Use X.toarray().")
     if isinstance(X, np.ma.MaskedArray):

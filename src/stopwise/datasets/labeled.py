@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from stopwise.data.series import SeriesSet
 from stopwise.validation import check_labels, check_lengths
 
-Series = np.ndarray | list[np.ndarray]
+Series = np.ndarray | list[np.ndarray] | SeriesSet
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -22,7 +23,7 @@ class LabeledSeries:
     ----------
     X
         (n, T, d) or (n, T) array if all series have the same length, else a list of (T_i, d) or (T_i,)
-        arrays.
+        arrays; a `SeriesSet` if it comes from a data frame.
     y
         (n,) labels, or None if the file has none.
     lengths
@@ -31,6 +32,8 @@ class LabeledSeries:
         The n names of the series, or None if the file has none.
     channels
         The d names of the channels, or None if the file has none.
+    groups
+        (n,) group of each series, such as the patient, or None.
 
     Examples
     --------
@@ -44,6 +47,12 @@ class LabeledSeries:
     lengths: np.ndarray
     names: tuple[str, ...] | None = None
     channels: tuple[str, ...] | None = None
+    groups: np.ndarray | None = None
+
+    @property
+    def series(self) -> SeriesSet:
+        """X as a `SeriesSet` with the names of the channels, which classifiers match by name."""
+        return SeriesSet(self.X, channel_names=self.channels)
 
     def __len__(self) -> int:
         return len(self.lengths)

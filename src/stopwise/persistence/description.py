@@ -11,6 +11,7 @@ from stopwise.data.fingerprints import Fingerprints
 from stopwise.data.inputs import Inputs
 from stopwise.persistence.folder import ModelFolderError
 from stopwise.rules import Rule
+from stopwise.validation import check_names
 
 
 def describe(clf: Any) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def describe(clf: Any) -> dict[str, Any]:
         "prior": clf.prior if isinstance(clf.prior, str) else None,
         "shares": clf.prior_.tolist(),
         "steps": clf.n_steps_,
+        "channel_names": None if clf.channel_names_ is None else list(clf.channel_names_),
         "inputs": clf.inputs_.to_dict(),
         "model": clf.model_.describe(),
         "rule": clf.rule_.to_dict(),
@@ -48,6 +50,8 @@ def restore(clf: Any, about: dict[str, Any], rule: type[Rule] | None) -> None:
     clf.prior_ = np.array(about["shares"], dtype=np.float64)
     clf.n_steps_, clf.inputs_ = about["steps"], Inputs.from_dict(about["inputs"])
     clf.n_channels_ = clf.inputs_.channels
+    names = about["channel_names"]
+    clf.channel_names_ = None if names is None else check_names("channel_names", names, clf.n_channels_)
     clf.rule_ = read_rule(about["rule"], rule)
     clf._seen = Fingerprints.from_text(about["fingerprints"])
 
