@@ -187,7 +187,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         check_unfitted(self.rule)
         check_integer("random_state", self.random_state, 0)
         series = self._series(X, fitting=True)
-        warn_if_swapped(X)
+        warn_if_swapped(series)
         self.classes_, indices = learn_classes(y, len(series))
         self.prior_ = class_shares(self.prior, self.classes_, indices)
         self.n_steps_, self.n_channels_ = series.steps, series.channels

@@ -201,3 +201,36 @@ def test_the_picture_of_evaluate_has_the_name_that_is_printed(run, model, folder
         printed = run("evaluate", model, folder / "test.npz", "--picture", tmp_path / name)
         assert printed.endswith(f"Picture: {tmp_path / 'curve.png'}\n")
         (tmp_path / "curve.png").unlink()
+
+
+QUICK = ["--set", "order=0", "--set", "training.max_epochs=1", "--set", "polish=false"]
+
+
+def test_train_refuses_to_replace_a_model_without_force(run, refusal, folder, tmp_path):
+    run("train", folder / "train.npz", "-o", tmp_path / "m", *QUICK)
+    before = (tmp_path / "m" / "model.json").read_bytes()
+    message = refusal("train", folder / "train.npz", "-o", tmp_path / "m", *QUICK, "--seed", 1)
+    assert "holds a model already" in message
+    assert "--force" in message
+    assert (tmp_path / "m" / "model.json").read_bytes() == before
+    run("train", folder / "train.npz", "-o", tmp_path / "m", *QUICK, "--seed", 1, "--force")
+    assert (tmp_path / "m" / "model.json").read_bytes() != before
+
+
+def test_a_bad_out_is_reported_before_training(refusal, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(sw.EarlyClassifier, "fit", None)  # must not be reached
+    (tmp_path / "file").write_text("")
+    assert "it is a file" in refusal("train", folder / "train.npz", "-o", tmp_path / "file")
+    assert "not a writable folder" in refusal("train", folder / "train.npz", "-o", tmp_path / "file" / "m")
+
+
+def test_columns_in_another_order_give_the_same_evaluation(run, folder, tmp_path):
+    def reordered(name):
+        rows = [line.split(",") for line in (folder / name).read_text().splitlines()]
+        order = [0, 1, 2, 5, 3, 4]
+        (tmp_path / name).write_text("\n".join(",".join(row[i] for i in order) for row in rows) + "\n")
+        return tmp_path / name
+
+    run("train", folder / "train.csv", "-o", tmp_path / "m", *QUICK)
+    expected = json.loads(run("evaluate", tmp_path / "m", folder / "test.csv", "--json"))
+    assert json.loads(run("evaluate", tmp_path / "m", reordered("test.csv"), "--json")) == expected

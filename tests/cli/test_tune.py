@@ -16,8 +16,7 @@ QUICK = ("--trials", 2, "--max-epochs", 2, "--set", "order=0", "--set", "polish=
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("tune")
     X, y, _ = sw.datasets.gaussian(100, offset=1.5, channels=2, length=5, seed=0)
-    sw.datasets.write(path / "data.npz", X, y)
-    np.save(path / "groups.npy", np.arange(100) % 7)
+    np.savez(path / "data.npz", X=X, y=y, persons=np.arange(100) % 7)
     return path
 
 
@@ -39,7 +38,7 @@ def test_train_uses_the_best_settings(run, folder):
     assert settings(sw.load(folder / "model"), best) == best
     run(
         "train", folder / "data.npz", "--params", folder / "best.json",
-        "--set", "training.max_epochs=1", "--set", "order=none", "-o", folder / "model",
+        "--set", "training.max_epochs=1", "--set", "order=none", "-o", folder / "model", "--force",
     )  # fmt: skip
     changed = settings(sw.load(folder / "model"), best)
     assert changed == best | {"training.max_epochs": 1, "order": None}
@@ -55,7 +54,7 @@ def test_json_output_lists_all_trials_and_a_storage_is_resumed(run, folder):
         "-o",
         folder / "b.json",
     )
-    groups = ("--groups", folder / "groups.npy")
+    groups = ("--groups", "persons")
     first = json.loads(run("tune", folder / "data.npz", *QUICK, *groups, *options))
     assert first["study_name"] == "mine"
     assert [trial["number"] for trial in first["trials"]] == [0, 1]

@@ -22,7 +22,7 @@ def smooth(n, steps, channels, seed=0):
 def test_channels_first_is_warned_about(shape):
     n, channels, steps = shape
     with pytest.warns(UserWarning, match=r"pass X.transpose\(0, 2, 1\)"):
-        warn_if_swapped(smooth(n, steps, channels).transpose(0, 2, 1))
+        warn_if_swapped(sw.SeriesSet(smooth(n, steps, channels).transpose(0, 2, 1)))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_channels_first_is_warned_about(shape):
 def test_steps_first_is_not_warned_about(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_if_swapped(X)
+        warn_if_swapped(sw.SeriesSet(X))
 
 
 def test_fit_warns_once_and_still_fits():

@@ -10,7 +10,10 @@ import typer
 
 from stopwise.cli.common import (
     AsJson,
+    Channels,
     Data,
+    Drop,
+    Layout,
     app,
     as_number,
     class_indices,
@@ -56,15 +59,18 @@ def calibrate(
         Path | None,
         typer.Option("--out", "-o", help="Folder for the calibrated model (default: replace MODEL)."),
     ] = None,
+    channels: Channels = None,
+    drop: Drop = None,
+    layout: Layout = "steps-first",
     as_json: AsJson = False,
 ) -> None:
     """Set a stopping rule with a guaranteed error rate, from labeled series not used in training."""
-    series = read_labeled(data)
+    series = read_labeled(data, channels, drop, layout=layout)
     from stopwise.estimator import load
 
     clf = load(model)
     clf.calibrate(
-        series.X,
+        series.series,
         clf.classes_[class_indices(clf, series)],
         error_rate=_rates(clf, error_rate),
         confidence=confidence,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -49,14 +50,58 @@ Seed = Annotated[int | None, typer.Option("--seed", help="Random seed (default 0
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-def read_labeled(path: Path) -> LabeledSeries:
-    """Read series; raise a ValueError if they have no labels."""
+Channels = Annotated[
+    str | None, typer.Option("--channels", help="Columns of a .csv file to use as channels: a,b,c.")
+]
+Drop = Annotated[str | None, typer.Option("--drop", help="Columns of a .csv file to ignore: a,b,c.")]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        help="Column (.csv), array (.npz) or file NAME_GROUPS.npy that says which series belong together, "
+        "such as those of one person; they are never split between training and validation.",
+    ),
+]
+Layout = Annotated[
+    str,
+    typer.Option("--layout", help="Axes of X in .npz and .npy files: steps-first or channels-first."),
+]
+
+
+def read_labeled(
+    path: Path,
+    channels: str | None = None,
+    drop: str | None = None,
+    groups: str | None = None,
+    layout: str = "steps-first",
+) -> LabeledSeries:
+    """Read series with the columns that the options name; raise a ValueError if they have no labels."""
     from stopwise.datasets import read
 
-    series = read(path)
+    series = read(
+        path, channels=split_names(channels), drop=split_names(drop) or (), groups=groups, layout=layout
+    )
     if series.y is None:
         raise ValueError(f"{path} has no labels: add an array `y`, or a label column in a .csv file.")
     return series
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """Return the names in a text such as "a,b,c"."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def check_folder_is_free(out: Path, force: bool) -> None:
+    """Raise an error if a model cannot be saved to `out`, or if there is one and `force` is not set."""
+    if out.exists() and not out.is_dir():
+        raise FileExistsError(f"cannot save the model to {out}: it is a file. Choose another --out.")
+    if (out / "model.json").exists() and not force:
+        raise FileExistsError(
+            f"{out} holds a model already. Choose another --out, or add --force to replace it."
+        )
+    parent = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise PermissionError(f"cannot save the model to {out}: {parent} is not a writable folder.")
 
 
 def class_indices(clf: EarlyClassifier, series: LabeledSeries) -> np.ndarray:

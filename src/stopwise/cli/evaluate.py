@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labeled
+from stopwise.cli.common import (
+    AsJson,
+    Channels,
+    Data,
+    Drop,
+    Layout,
+    app,
+    class_indices,
+    console,
+    plain,
+    read_labeled,
+)
 
 if TYPE_CHECKING:
     from stopwise.rules import Guarantee, Rule
@@ -30,18 +41,20 @@ def evaluate(
     picture: Annotated[
         Path | None, typer.Option(help="Save the speed-accuracy curve under this name, as PNG and SVG.")
     ] = None,
+    channels: Channels = None,
+    drop: Drop = None,
+    layout: Layout = "steps-first",
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a trained model on labeled series: error rate, stopping time, speed-accuracy tradeoff."""
     from stopwise import plots
-    from stopwise.data.series import SeriesSet
     from stopwise.estimator import load
     from stopwise.metrics import ausat, sat_curve, summarize
     from stopwise.rules import SPRT, Calibrated, observed_rate
 
-    clf, series = load(model), read_labeled(data)
+    clf, series = load(model), read_labeled(data, channels, drop, layout=layout)
     y = class_indices(clf, series)
-    X = SeriesSet(series.X)
+    X = series.series
     scores, lengths = clf.scores(X), X.lengths
     rules: list[Rule] = [clf.rule_, *(SPRT(a) for a in threshold or [2.0, 5.0, 10.0])]
     rules = [rule.with_prior(clf.prior_) for rule in rules]

@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from stopwise.cli.common import AsJson, Data, app, class_indices, console, plain, read_labeled
+from stopwise.cli.common import (
+    AsJson,
+    Channels,
+    Data,
+    Drop,
+    Layout,
+    app,
+    class_indices,
+    console,
+    plain,
+    read_labeled,
+)
 
 
 @app.command("fit-rule")
@@ -30,20 +41,22 @@ def fit_rule(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder for the model (default: replace MODEL).")
     ] = None,
+    channels: Channels = None,
+    drop: Drop = None,
+    layout: Layout = "steps-first",
     as_json: AsJson = False,
 ) -> None:
     """Set the best stopping rule for a goal, from labeled series not used in training.
 
     The rule has no guaranteed error rate; see `stopwise calibrate`.
     """
-    series = read_labeled(data)
-    from stopwise.data.series import SeriesSet
+    series = read_labeled(data, channels, drop, layout=layout)
     from stopwise.estimator import load
     from stopwise.metrics import summarize
 
     clf = load(model)
     indices = class_indices(clf, series)
-    X = SeriesSet(series.X)
+    X = series.series
     clf.fit_rule(X, clf.classes_[indices], cost=cost, mean_time=mean_time, objective=objective)
     clf.save(out or model)
     decisions = clf.rule_.with_prior(clf.prior_).decide(clf.scores(X), X.lengths)

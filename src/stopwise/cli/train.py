@@ -9,7 +9,20 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from stopwise.cli.common import AsJson, OptionalData, Seed, app, console, named_shares, read_labeled
+from stopwise.cli.common import (
+    AsJson,
+    Channels,
+    Drop,
+    Groups,
+    Layout,
+    OptionalData,
+    Seed,
+    app,
+    check_folder_is_free,
+    console,
+    named_shares,
+    read_labeled,
+)
 from stopwise.cli.settings import ModelName, Settings, merge, option_table
 from stopwise.validation import check_choice
 
@@ -48,11 +61,16 @@ def train(
     missing: Annotated[
         str | None, typer.Option(help="Treat NaN as an error (error, default) or as a missing value (mask).")
     ] = None,
+    channels: Channels = None,
+    drop: Drop = None,
+    groups: Groups = None,
+    layout: Layout = "steps-first",
     seed: Seed = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="File for the training state; an interrupted training resumes from it."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train an early classifier on labeled series and save it.
@@ -65,7 +83,9 @@ def train(
     if data is None or out is None:
         missing_one = "argument 'DATA'" if data is None else "option '--out' / '-o'"
         raise typer.BadParameter(f"Missing {missing_one}.")
-    series = read_labeled(data)  # before the slow import of torch, so that a wrong path is reported at once
+    # Before the slow import of torch and before training, so that wrong paths are reported at once.
+    check_folder_is_free(out, force)
+    series = read_labeled(data, channels, drop, groups, layout)
     from stopwise.estimator import EarlyClassifier
     from stopwise.rules import SPRT
 
@@ -84,7 +104,7 @@ def train(
     )
     rule = SPRT(threshold, error_rate=error_rate)
     clf = EarlyClassifier.from_settings(chosen, rule=rule, progress=not as_json)
-    clf.fit(series.X, series.y, checkpoint=checkpoint)
+    clf.fit(series.series, series.y, groups=series.groups, checkpoint=checkpoint)
     clf.save(out)
     report: dict[str, Any] = clf.model_.report_
     history = report.get("history", [])
@@ -98,7 +118,7 @@ def train(
         return
     loss = f", validation loss {best['validation_loss']:.4g}" if "validation_loss" in best else ""
     console.print(
-        f"Trained on {len(series.X)} series of {len(clf.classes_)} classes: "
+        f"Trained on {len(series)} series of {len(clf.classes_)} classes: "
         f"{'no finite order' if order is None else f'order {order}'}, {len(history)} epochs{loss}."
     )
     console.print(f"Model: {out}\nNext: stopwise evaluate {out} TEST_DATA", soft_wrap=True)

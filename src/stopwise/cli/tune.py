@@ -7,11 +7,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Table
 
-from stopwise.cli.common import AsJson, Data, Seed, app, console, fail, plain, read_labeled
+from stopwise.cli.common import (
+    AsJson,
+    Channels,
+    Data,
+    Drop,
+    Groups,
+    Layout,
+    Seed,
+    app,
+    console,
+    fail,
+    plain,
+    read_labeled,
+)
 from stopwise.cli.settings import ModelName, Settings, parse_settings, write_settings
 
 if TYPE_CHECKING:
@@ -41,9 +53,10 @@ def tune(
         Path | None, typer.Option(help="File of validation series (default: hold out a part of DATA).")
     ] = None,
     validation_fraction: Annotated[float, typer.Option(help="Share of DATA to hold out.")] = 0.2,
-    groups: Annotated[
-        Path | None, typer.Option(help=".npy file with the group of each series; whole groups are held out.")
-    ] = None,
+    channels: Channels = None,
+    drop: Drop = None,
+    groups: Groups = None,
+    layout: Layout = "steps-first",
     max_epochs: Annotated[int, typer.Option(help="Maximum number of epochs per trial.")] = 50,
     seed: Seed = None,
     as_json: AsJson = False,
@@ -53,8 +66,9 @@ def tune(
     Settings passed by --set are fixed; all others are searched. Train with the result by
     `stopwise train --params`.
     """
-    series = read_labeled(data)  # before the slow import of torch, so that a wrong path is reported at once
-    held = None if validation is None else read_labeled(validation)
+    # Before the slow import of torch, so that a wrong path is reported at once.
+    series = read_labeled(data, channels, drop, groups, layout)
+    held = None if validation is None else read_labeled(validation, channels, drop, groups, layout)
     if not out.parent.is_dir():
         raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}. Create it first.")
     fixed = parse_settings(settings or [])
@@ -69,11 +83,11 @@ def tune(
 
     try:
         found = tuning.tune(
-            series.X,
+            series.series,
             series.y,
             model=model or "accumulator",
-            validation_data=None if held is None else (held.X, held.y),
-            groups=None if groups is None else np.load(groups, allow_pickle=False),
+            validation_data=None if held is None else (held.series, held.y),
+            groups=series.groups,
             validation_fraction=validation_fraction,
             trials=trials,
             timeout=timeout,

@@ -46,13 +46,13 @@ def _has_runs(X: Any) -> bool:
     return False
 
 
-def warn_if_swapped(X: Any) -> None:
-    """Warn if an array (n, T, D) looks as if it were (n, D, T), as other libraries store series."""
-    shape: tuple[int, ...] = tuple(getattr(X, "shape", ()))
-    if len(shape) != 3 or shape[2] < 2 or shape[1] >= shape[2] or not hasattr(X, "dtype"):
+def warn_if_swapped(series: Any) -> None:
+    """Warn if a `SeriesSet` (n, T, D) looks as if it were (n, D, T), as other libraries store series."""
+    shape = series.shape
+    if shape[2] < 2 or shape[1] >= shape[2] or (series.lengths < shape[1]).any():
         return
-    some = X[: max(1, LOOKED_AT // (shape[1] * shape[2]))]
-    if shape[1] > 1 and not _smoother_along_channels(np.asarray(some, dtype=np.float64)):
+    rows = np.arange(min(len(series), series.rows_of(LOOKED_AT)))
+    if shape[1] > 1 and not _smoother_along_channels(series.batch(rows)[0].astype(np.float64)):
         return
     warnings.warn(
         f"`X` has shape {shape}, that is {shape[1]} step(s) and {shape[2]} channels. If these are "

@@ -8,13 +8,16 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from stopwise.datasets.columns import Columns, refuse_identifiers
 from stopwise.datasets.labeled import LabeledSeries, from_list
 from stopwise.datasets.npz import check_exists
+
+RESERVED = ("series", "time", "label")
 
 
 @dataclass
@@ -22,6 +25,7 @@ class _PartialSeries:
     """The rows of one series read so far."""
 
     label: str | None
+    group: str | None
     first_line: int
     rows: dict[float, list[float]] = field(default_factory=dict)
     lines: dict[float, int] = field(default_factory=dict)
@@ -30,7 +34,7 @@ class _PartialSeries:
 class _CsvHeader:
     """The positions of the columns."""
 
-    def __init__(self, path: Path, header: list[str]) -> None:
+    def __init__(self, path: Path, header: list[str], columns: Columns) -> None:
         names = [name.strip() for name in header]
         found = f"found {', '.join(names)}"
         for name in ("series", "time"):
@@ -39,21 +43,24 @@ class _CsvHeader:
                     f"{path}, line 1: there is no column `{name}`; {found}. The first line must name the "
                     "columns series, time, label (if there are labels) and one per channel."
                 )
+        columns.check(f"{path}, line 1", [name for name in names if name not in RESERVED])
         if len(set(names)) < len(names) or "" in names:
             raise ValueError(f"{path}, line 1: every column needs a unique name; {found}. Rename them.")
         self.width = len(names)
         self.series, self.time = names.index("series"), names.index("time")
         self.label = names.index("label") if "label" in names else None
-        self.channels = {name: i for i, name in enumerate(names) if name not in ("series", "time", "label")}
+        self.groups = None if columns.groups is None else names.index(columns.groups)
+        chosen = columns.chosen([name for name in names if name not in RESERVED])
+        self.channels = {name: names.index(name) for name in chosen}
         if not self.channels:
             raise ValueError(f"{path}, line 1: there is no channel column; {found}. Add at least one.")
 
 
-def read_csv(path: Path) -> LabeledSeries:
+def read_csv(path: Path, columns: Columns) -> LabeledSeries:
     """Return the series of a long-form CSV file, in order of first appearance, each sorted by time."""
     rows = _rows(path)
     try:
-        header = _CsvHeader(path, next(rows)[1])
+        header = _CsvHeader(path, next(rows)[1], columns)
     except StopIteration:
         raise ValueError(
             f"{path} is empty. It must begin with a line of column names: series, time, label, ..."
@@ -63,7 +70,10 @@ def read_csv(path: Path) -> LabeledSeries:
         raise ValueError(f"{path} has column names but no rows. Add one row per sample.")
     series = [np.array([one.rows[time] for time in sorted(one.rows)]) for one in found.values()]  # (T_i, d)
     y = None if header.label is None else labels_from_text([str(one.label) for one in found.values()])
-    return from_list(series, y, tuple(found), tuple(header.channels))
+    groups = None if header.groups is None else np.array([one.group for one in found.values()])
+    if columns.channels is None:
+        refuse_identifiers(path, list(header.channels), series)
+    return replace(from_list(series, y, tuple(found), tuple(header.channels)), groups=groups)
 
 
 def write_csv(path: Path, X: np.ndarray, y: np.ndarray | None, lengths: np.ndarray | None) -> None:
@@ -145,7 +155,13 @@ def _collect(
             raise ValueError(
                 f"{where}: the label is empty. Fill it in, or remove the column if there are no labels."
             )
-        one = found.setdefault(name, _PartialSeries(label, line))
+        group = None if header.groups is None else cells[header.groups]
+        one = found.setdefault(name, _PartialSeries(label, group, line))
+        if group != one.group:
+            raise ValueError(
+                f"{where}: series {name!r} has group {group!r} here but {one.group!r} on line "
+                f"{one.first_line}. A series belongs to one group."
+            )
         if label != one.label:
             raise ValueError(
                 f"{where}: series {name!r} has label {label!r} here but {one.label!r} on line "

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stopwise.atomic import atomic_write
+from stopwise.datasets.columns import Columns
 from stopwise.datasets.csv_long import read_csv, write_csv
 from stopwise.datasets.labeled import LabeledSeries, check_storable_labels, from_padded, to_padded
 from stopwise.datasets.npz import check_exists, read_npy, read_npz
 from stopwise.datasets.ts import read_ts
+from stopwise.validation import check_choice
 
+LAYOUTS = ("steps-first", "channels-first")
 _FORMATS = (
     "The name must end in .npz (arrays X, y and, if they vary, lengths), .csv (columns series, time, label "
     "and one per channel) or _X.npy (with a second file _y.npy)"
 )
 
 
-def read(path: str | os.PathLike[str]) -> LabeledSeries:
+def read(
+    path: str | os.PathLike[str],
+    *,
+    channels: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    groups: str | None = None,
+    layout: str = "steps-first",
+) -> LabeledSeries:
     """Read labeled series from a file.
 
     Files are never unpickled, so a data file cannot run code.
@@ -40,6 +52,17 @@ def read(path: str | os.PathLike[str]) -> LabeledSeries:
           integers if all of them are. An empty channel cell is NaN; the label column is optional.
         - ``name.ts``, the format of the UCR and UEA archives, univariate or multivariate, with series of
           equal or unequal length.
+    channels
+        Columns of a .csv file to use as channels, in this order. None: all columns that are not used
+        otherwise. A column with one integer per series looks like an identifier and is refused.
+    drop
+        Columns of a .csv file to ignore.
+    groups
+        Name of the groups, such as the patient of each series: a column of a .csv file, an array of an
+        .npz file, or ``name_GROUPS.npy``.
+    layout
+        "steps-first": X is (n, T, d). "channels-first": X is (n, d, T), as aeon and sktime store series;
+        only .npz and .npy files.
 
     Returns
     -------
@@ -69,15 +92,25 @@ def read(path: str | os.PathLike[str]) -> LabeledSeries:
     ([[0.9], [1.1]], 'walk', ('a', 'b'))
     """
     path = Path(path)
+    check_choice("layout", layout, LAYOUTS)
+    columns = Columns(None if channels is None else tuple(channels), tuple(drop), groups)
+    if path.suffix in (".csv", ".ts") and layout != "steps-first":
+        raise ValueError(f"{path}: `layout` can only be used with .npz and .npy files; omit it.")
     if path.suffix == ".csv":
-        return read_csv(path)
+        return read_csv(path, columns)
+    if channels is not None or drop:
+        raise ValueError(f"{path}: `channels` and `drop` can only be used with .csv files; omit them.")
     if path.suffix == ".ts":
+        if groups is not None:
+            raise ValueError(f"{path}: `groups` cannot be used with .ts files; omit it.")
         return read_ts(path)
     if path.suffix == ".npz":
-        arrays = read_npz(path, ["X"], ["y", "lengths"])
-        return from_padded(path, arrays["X"], arrays.get("y"), arrays.get("lengths"))
+        arrays = read_npz(path, ["X", *([groups] if groups else [])], ["y", "lengths"])
+        X = _steps_first(path, arrays["X"], layout)
+        found = from_padded(path, X, arrays.get("y"), arrays.get("lengths"))
+        return replace(found, groups=_checked_groups(path, arrays[groups], len(found)) if groups else None)
     if path.suffix == ".npy" or _pair(path)["X"].exists():
-        return _read_pair(path)
+        return _read_pair(path, groups, layout)
     check_exists(path)
     raise ValueError(f"{path}: unknown file format. {_FORMATS}, or .ts.")
 
@@ -145,14 +178,33 @@ def _pair(path: Path) -> dict[str, Path]:
     return {name: path.with_name(f"{stem}_{name}.npy") for name in ("X", "y", "lengths")}
 
 
-def _read_pair(path: Path) -> LabeledSeries:
+def _steps_first(path: Path, X: np.ndarray, layout: str) -> np.ndarray:
+    """Return X as (n, T, d) or (n, T)."""
+    if layout == "steps-first":
+        return X
+    if X.ndim != 3:
+        raise ValueError(f"{path}: layout 'channels-first' needs X of shape (n, d, T); got {X.shape}.")
+    return X.transpose(0, 2, 1)
+
+
+def _checked_groups(path: Path, groups: np.ndarray, n: int) -> np.ndarray:
+    if groups.shape != (n,):
+        raise ValueError(f"{path}: the groups must have shape ({n},), one per series; got {groups.shape}.")
+    return groups
+
+
+def _read_pair(path: Path, groups: str | None, layout: str) -> LabeledSeries:
     """Read a pair of .npy files, the series memory-mapped."""
     files = _pair(path)
-    X = read_npy(files["X"])
+    X = _steps_first(files["X"], read_npy(files["X"]), layout)
     y, lengths = (
         np.array(read_npy(files[name])) if files[name].exists() else None for name in ("y", "lengths")
     )
-    return from_padded(files["X"], X, y, lengths)
+    found = from_padded(files["X"], X, y, lengths)
+    if groups is None:
+        return found
+    file = files["X"].with_name(files["X"].name.removesuffix("X.npy") + f"{groups}.npy")
+    return replace(found, groups=_checked_groups(file, np.array(read_npy(file)), len(found)))
 
 
 def _write_pair(files: dict[str, Path], arrays: dict[str, np.ndarray]) -> None:
