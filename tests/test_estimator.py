@@ -311,7 +311,7 @@ def test_from_settings_creates_a_classifier():
 def test_the_digest_is_computed_once(world, monkeypatch):
     clf = small().fit(*world[:2])
     first = clf.stream()
-    monkeypatch.setattr("stopwise.models.base.digest_tensors", None)
+    monkeypatch.setattr("stopwise.persistence.description.digest_tensors", None)
     assert clf.stream()._engine.digest == first._engine.digest
     assert clf.streams()._engine.digest == first._engine.digest
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,13 @@ from stopwise.decision import Decisions
 from stopwise.models import Model
 from stopwise.models.registry import rebuild
 from stopwise.models.step import Step
-from stopwise.persistence.description import describe, parameters, restore
+from stopwise.persistence.description import (
+    check_scoring,
+    describe,
+    parameters,
+    restore,
+    scoring_digest,
+)
 from stopwise.persistence.folder import ModelFolderError, load_model, save_model
 from stopwise.rules import Rule
 from stopwise.rules.defaults import check_unfitted, default_rule
@@ -92,7 +99,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     (True, True)
     """
 
-    _shared: tuple[InputStep, Step, bytes] | None = None  # shared by all streams, created on first use
+    _shared: tuple[InputStep, Step] | None = None  # shared by all streams, created on first use
+    _scoring: str | None = None  # scoring digest, from the model folder or computed on first use
 
     def __init__(
         self,
@@ -211,6 +219,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             on_epoch=None if on_epoch is None else partial(on_epoch, self),
         )
         self._seen, self._shared = Fingerprints.of(seen, self.random_state), None
+        self._scoring = None
         return self
 
     def scores(self, X: Any) -> np.ndarray:
@@ -506,16 +515,32 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         """
         return Streams(self._engine(), max_streams=max_streams, on_drop=on_drop)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, fingerprints: bool = True) -> None:
         """Save the fitted classifier to a folder, to be read by `stopwise.load`.
 
         Parameters
         ----------
         path
             The folder: new, empty, or with a saved classifier, which is replaced.
+        fingerprints
+            Whether to save the hashes of the training series. Without them, `calibrate` and `fit_rule` of the
+            loaded classifier cannot check whether series were used in training. With them, someone who has
+            a series can find out whether it was used in training.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import stopwise as sw
+        >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> clf.save(folder, fingerprints=False)
+        >>> sorted(file.name.partition("-")[0] for file in folder.iterdir())
+        ['model.json', 'weights']
         """
         check_is_fitted(self)
-        save_model(path, self.model_.tensors(), describe(self))
+        seen = self._seen.to_text() if fingerprints and self._seen is not None else None
+        save_model(path, self.model_.tensors(), describe(self), seen)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the classifier, its model and its rule.
@@ -556,10 +581,11 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         """Return the engine of new streams: weights are hashed once, the rule is the current one."""
         check_is_fitted(self)
         if self._shared is None:
-            text = self.model_.digest(repr((self.inputs_.to_dict(), self.classes_)))
-            self._shared = (self.inputs_.step(), self.model_.step(), bytes.fromhex(text)[:16])
-        inputs, step, digest = self._shared
-        return Engine(inputs, step, self.rule_.with_prior(self.prior_), self.classes_, digest)
+            self._shared = (self.inputs_.step(), self.model_.step())
+        if self._scoring is None:
+            self._scoring = scoring_digest(self)
+        digest = bytes.fromhex(self._scoring)[:16]
+        return Engine(*self._shared, self.rule_.with_prior(self.prior_), self.classes_, digest)
 
     def _series(self, X: Any, *, fitting: bool) -> SeriesSet:
         if not isinstance(X, list | tuple | SeriesSet):
@@ -582,7 +608,14 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         """Return series and class indices; raise an error if some series were used in `fit`."""
         series = self._checked_series(X)
         indices = known_indices("`y`", y, len(series), self.classes_)
-        self._seen.check_unseen(series)
+        if self._seen is None:
+            warnings.warn(
+                "the model was saved without fingerprints, so it is not checked whether series were used in "
+                "training. Make sure that they were not.",
+                stacklevel=3,
+            )
+        else:
+            self._seen.check_unseen(series)
         return series, indices
 
     def _examples(self, series: SeriesSet, indices: np.ndarray, groups: Any = None) -> Examples:
@@ -619,14 +652,19 @@ def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | Non
     >>> bool((sw.load(folder).scores(X) == clf.scores(X)).all())
     True
     """
-    tensors, about = load_model(path)
+    tensors, about, fingerprints = load_model(path)
     try:
-        fitted = rebuild(about["model"], tensors, model)
-        clf = EarlyClassifier(models.make(fitted), **parameters(about, rule))
-        clf.model_ = fitted
-        restore(clf, about, rule)
+        with np.errstate(all="ignore"):  # numbers that are too large are reported by the checks
+            scoring = check_scoring(about, tensors)
+            fitted = rebuild(about["model"], tensors, model)
+            clf = EarlyClassifier(models.make(fitted), **parameters(about, rule))
+            clf.model_, clf._scoring = fitted, scoring
+            restore(clf, about, fingerprints, rule)
     except ModelFolderError as error:
         raise ModelFolderError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise ModelFolderError(f"{path} does not describe a stopwise model: {error}") from error
+    except Exception as error:  # a wrong value makes the constructors fail in many ways
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ModelFolderError(
+            f"{path} does not describe a stopwise model: {reason or type(error).__name__}"
+        ) from error
     return clf

@@ -179,7 +179,8 @@ class Inputs:
         fill, mask = np.array(values["fill"], dtype=np.float32), values["mask"]
         if not (center.ndim == 1 and len(center) and center.shape == scale.shape == fill.shape):
             raise ValueError("`center`, `scale` and `fill` must have one number per channel each.")
-        finite = all(np.isfinite(array).all() for array in (center, scale, fill))
+        with np.errstate(divide="ignore", over="ignore"):
+            finite = all(np.isfinite(array).all() for array in (center, 1 / scale, scale, fill))
         if not finite or not (scale > 0).all() or not isinstance(mask, bool):
             raise ValueError("`center`, `scale` (> 0) and `fill` must be finite, and `mask` true or false.")
         return cls(center, scale, fill, mask)

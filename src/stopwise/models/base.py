@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +14,6 @@ from torch import Tensor
 from stopwise.data.examples import Examples
 from stopwise.models.rescoring import RescoringStep
 from stopwise.models.step import Step
-from stopwise.persistence.digests import digest_tensors
 
 OnEpoch = Callable[[dict[str, float]], None]
 
@@ -151,17 +149,6 @@ class Model(BaseEstimator, ABC):
             "fitted": self.fitted() | {"classes": self.classes_count_, "channels": self.channels_},
             "report": self.report_,
         }
-
-    def digest(self, text: str = "") -> str:
-        """Return the SHA-256 of the fitted tensors and of a text, which identifies stream states.
-
-        A model that cannot be saved returns a random value on each call, so that its stream states are valid
-        only in the current process.
-        """
-        try:
-            return digest_tensors(self.tensors(), text)
-        except TypeError:
-            return secrets.token_hex(32)
 
     def fitted(self) -> dict[str, Any]:
         """Return the values that `restore` needs in addition to the tensors, as JSON values."""

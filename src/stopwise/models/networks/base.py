@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,9 +13,10 @@ from torch import Tensor
 
 from stopwise.data.examples import Examples
 from stopwise.models.base import Model, OnEpoch
+from stopwise.models.networks.blank import blank, check_weights
 from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.steps import make_step
-from stopwise.models.networks.training.config import Training
+from stopwise.models.networks.training.config import Training, available_device
 from stopwise.models.networks.training.loop import Task, train
 from stopwise.models.networks.training.objective import Objective
 from stopwise.models.networks.training.order_search import candidates, search
@@ -121,17 +122,31 @@ class NetworkModel(Model):
         channels = check_integer("channels", fitted["channels"], 1)
         steps = check_integer("steps", fitted["steps"], 1)
         order = None if fitted["order"] is None else check_integer("order", fitted["order"], 0, steps - 1)
-        net = self.build(channels, classes, order, steps)
-        try:
-            net.load_state_dict(tensors)
-        except RuntimeError as error:
-            reasons = " ".join(line.strip() for line in str(error).splitlines()[1:])
-            raise ValueError(
-                f"`tensors` must be the weights of this model, a {type(net).__name__}: {reasons} Save the "
-                "model again."
-            ) from error
-        self.net_ = net.to(self._training.checked().device).eval()
+        self._training.checked(device="cpu")  # the device is checked next
+        device = available_device(self._training.device)
+        net = self._rebuilt(lambda: self.build(channels, classes, order, steps), tensors)
+        self.net_ = net.to(device).eval()
         self.classes_count_, self.channels_, self.order_, self._steps = classes, channels, order, steps
+
+    def _rebuilt(self, build: Callable[[], Integrator], tensors: dict[str, Tensor]) -> Integrator:
+        """Return the network with these weights; raise a ValueError if they are those of another network."""
+        if vars(type(self)).get("name"):
+            net = blank(build, most=len(tensors))
+            check_weights(net, tensors)
+            net.load_state_dict(tensors, assign=True)
+            return net
+        # A custom model: its module may need real tensors, so only the comparison is made without memory.
+        try:
+            planned = blank(build, most=len(tensors))
+        except Exception:
+            planned = None
+        if planned is not None:
+            check_weights(planned, tensors)
+        with torch.random.fork_rng([]):
+            net = build()
+        check_weights(net, tensors)
+        net.load_state_dict(tensors)
+        return net
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters. ``training__<name>`` sets a training option, also if `training` is None."""

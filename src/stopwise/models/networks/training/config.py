@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import torch
@@ -116,7 +117,8 @@ class Training(BaseEstimator):
 def check_device(device: Any) -> str:
     """Return the name of a torch device; raise an error if it is not available."""
     try:
-        torch.empty(0, device=device)
+        if torch.empty(0, device=device).is_meta:
+            raise TypeError("it holds no numbers")
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
@@ -124,3 +126,25 @@ def check_device(device: Any) -> str:
             f"got {device!r} ({reason})."
         ) from error
     return str(device)
+
+
+def available_device(device: Any) -> str:
+    """Return the device of a trained network, or "cpu" with a warning if this machine does not have it."""
+    try:
+        return check_device(device)
+    except ValueError:
+        if not _is_device_name(device):
+            raise
+    warnings.warn(
+        f"the network was trained on {device!r}, which is not available on this machine: it is loaded on the "
+        "CPU.",
+        stacklevel=2,
+    )
+    return "cpu"
+
+
+def _is_device_name(device: Any) -> bool:
+    try:
+        return isinstance(device, str) and bool(torch.device(device).type)
+    except RuntimeError:
+        return False
