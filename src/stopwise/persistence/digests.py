@@ -23,7 +23,7 @@ def digest_tensors(tensors: dict[str, Tensor], text: str = "") -> str:
     for name, tensor in sorted(tensors.items()):
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         contiguous = tensor.detach().cpu().contiguous()
-        digest.update(contiguous.reshape(-1).view(torch.uint8).numpy())
+        digest.update(contiguous.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

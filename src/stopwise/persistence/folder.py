@@ -168,8 +168,8 @@ def _parsed(folder: Path, text: bytes) -> dict[str, Any]:
         )
     if about.get(DIGEST) != digest:
         raise ModelFolderError(
-            f"{folder / ABOUT} is damaged or was edited: its checksum differs. Save the model again; to change "
-            "a model, load it, change it in Python and save it."
+            f"{folder / ABOUT} is damaged or was edited: its checksum differs. Save the model again; to "
+            "change a model, load it, change it in Python and save it."
         )
     return about
 
