@@ -663,7 +663,7 @@ def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | Non
     except ModelFolderError as error:
         raise ModelFolderError(f"{path}: {error}") from None
     except Exception as error:  # a wrong value makes the constructors fail in many ways
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
         raise ModelFolderError(
             f"{path} does not describe a stopwise model: {reason or type(error).__name__}"
         ) from error

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from stopwise.data.examples import Examples
 from stopwise.models.base import Model, OnEpoch
-from stopwise.models.networks.blank import blank, check_weights
+from stopwise.models.networks.blank import blank, check_buildable, check_weights
 from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.steps import make_step
 from stopwise.models.networks.training.config import Training, available_device
@@ -177,6 +177,11 @@ class NetworkModel(Model):
         """Raise an error before training if a setting does not match the network or the data."""
         if not isinstance(self.polish, bool):
             raise TypeError(f"`polish` must be True or False; got {self.polish!r}.")
+        if vars(type(self)).get("name"):
+            order = 0 if self.order == "auto" else self.order
+            check_buildable(
+                lambda: self.build(self.channels_, self.classes_count_, order, self._steps)  # type: ignore[arg-type]
+            )
         if self.order == "auto" and task.validation_set is None:
             raise ValueError(
                 "`order`='auto' needs validation series to choose the order, but there are none. Pass "

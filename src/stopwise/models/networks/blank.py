@@ -13,6 +13,8 @@ from stopwise.models.networks.modules import Integrator
 
 # Creating a parameter takes several calls to torch.
 CALLS_PER_TENSOR = 20
+MOST_TENSORS = 20_000
+MOST_WEIGHTS = 10**10
 SHOWN = 3
 
 
@@ -24,7 +26,7 @@ def blank(build: Callable[[], Integrator], most: int) -> Integrator:
     build
         Function that builds the network.
     most
-        Number of tensors that the network should have. A description of a much larger network raises a
+        Number of tensors that the network should have at most. Settings of a network with many more raise a
         ValueError early.
 
     Examples
@@ -34,8 +36,33 @@ def blank(build: Callable[[], Integrator], most: int) -> Integrator:
     >>> net.lstm.recurrent.shape
     torch.Size([4000000, 1000000])
     """
-    with torch.device("meta"), _Uninitialized(CALLS_PER_TENSOR * (most + 1)):
+    with torch.device("meta"), _Uninitialized(most):
         return build()
+
+
+def check_buildable(build: Callable[[], Integrator]) -> None:
+    """Raise a ValueError if a network is too large to be built; errors of other kinds stay as they are.
+
+    Examples
+    --------
+    >>> from stopwise.models import TanhTandem
+    >>> check_buildable(lambda: TanhTandem(hidden=10**6).build(3, 2, 1, 10))
+    Traceback (most recent call last):
+    ...
+    ValueError: the network would have 4000018000002 weights; at most 10000000000 are supported. Choose ...
+    """
+    try:
+        net = blank(build, MOST_TENSORS)
+        weights = sum(tensor.numel() for tensor in net.state_dict().values())
+    except (RuntimeError, OverflowError, TypeError) as error:
+        if isinstance(error, TypeError) and "unpack" not in str(error):
+            raise
+        weights = 2**63  # torch cannot represent the sizes
+    if weights > MOST_WEIGHTS:
+        raise ValueError(
+            f"the network would have {weights} weights; at most {MOST_WEIGHTS} are supported. Choose smaller "
+            "sizes."
+        )
 
 
 def check_weights(net: nn.Module, tensors: Mapping[str, Tensor]) -> None:
@@ -63,12 +90,14 @@ class _Uninitialized(TorchFunctionMode):
 
     def __init__(self, most: int) -> None:
         super().__init__()
-        self.left = most
+        self.most, self.left = most, CALLS_PER_TENSOR * (most + 1)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.left -= 1
         if self.left < 0:
-            raise ValueError("the description is that of a network with more tensors than there are.")
+            raise ValueError(
+                f"the network must have at most {self.most} weight tensors; its settings ask for more."
+            )
         kwargs = kwargs or {}
         if func in (Tensor.normal_, Tensor.uniform_):
             return args[0]

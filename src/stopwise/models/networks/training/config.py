@@ -12,6 +12,7 @@ from stopwise.validation import check_choice, check_integer, check_real
 
 OPTIMIZERS = ("adam", "rmsprop")
 SCHEDULES = ("constant", "cosine")
+MOST_DEVICES = 4096
 
 
 class Training(BaseEstimator):
@@ -98,8 +99,9 @@ class Training(BaseEstimator):
         ValueError: `optimizer` must be one of 'adam', 'rmsprop'; got 'adm'. Did you mean 'adam'?
         """
         given = self.get_params(deep=False) | changes
-        for name in ("max_epochs", "batch_size", "devices"):
+        for name in ("max_epochs", "batch_size"):
             given[name] = check_integer(name, given[name], 1)
+        given["devices"] = check_integer("devices", given["devices"], 1, MOST_DEVICES)
         rate = check_real("learning_rate", given["learning_rate"], 0, open_low=True, open_high=True)
         given["learning_rate"] = rate
         check_choice("optimizer", given["optimizer"], OPTIMIZERS)
