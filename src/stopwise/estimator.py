@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Self
 
 import numpy as np
@@ -661,10 +662,10 @@ def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | Non
             clf.model_, clf._scoring = fitted, scoring
             restore(clf, about, fingerprints, rule)
     except ModelFolderError as error:
-        raise ModelFolderError(f"{path}: {error}") from None
+        raise ModelFolderError(f"{path}: {shorten(str(error), 500, placeholder=' …')}") from None
     except Exception as error:  # a wrong value makes the constructors fail in many ways
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error) or type(error).__name__
         raise ModelFolderError(
-            f"{path} does not describe a stopwise model: {reason or type(error).__name__}"
+            f"{path} does not describe a stopwise model: {shorten(reason, 500, placeholder=' …')}"
         ) from error
     return clf

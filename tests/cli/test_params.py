@@ -37,7 +37,7 @@ def data(tmp_path_factory):
             "the network would have .* weights; at most 10000000000 are supported",
         ),
         (b'{"hidden": 1' + b"0" * 30 + b"}", "the network would have"),
-        (b'{"model": "tandemformer", "blocks": 5000000000000}', "at most 20000 weight tensors"),
+        (b'{"model": "tandemformer", "blocks": 5000000000000}', "at most 2000 weight tensors"),
         (b'{"training.devices": 5000000000000}', r"`devices` must be in \[1, 4096\]"),
         (b'{"training.device": "meta"}', "`device` must be a torch device that is available"),
         (b'{"model": ["b2bsqrt"]}', "`--model` must be one of"),

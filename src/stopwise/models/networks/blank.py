@@ -11,9 +11,9 @@ from torch.overrides import TorchFunctionMode
 
 from stopwise.models.networks.modules import Integrator
 
-# Creating a parameter takes several calls to torch.
-CALLS_PER_TENSOR = 20
-MOST_TENSORS = 20_000
+# Creating a network takes some calls to torch, up to 6 per tensor in large networks.
+CALLS, CALLS_PER_TENSOR = 100, 10
+MOST_TENSORS = 2000
 MOST_WEIGHTS = 10**10
 SHOWN = 3
 
@@ -90,7 +90,7 @@ class _Uninitialized(TorchFunctionMode):
 
     def __init__(self, most: int) -> None:
         super().__init__()
-        self.most, self.left = most, CALLS_PER_TENSOR * (most + 1)
+        self.most, self.left = most, CALLS + CALLS_PER_TENSOR * most
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.left -= 1
