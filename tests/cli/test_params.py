@@ -75,8 +75,10 @@ def test_random_settings_train_or_are_refused(data, tmp_path, monkeypatch, capsy
         monkeypatch.setattr("sys.argv", ["stopwise", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
-        told = capsys.readouterr().err
+        message = capsys.readouterr().err
         codes[ended.value.code or 0] += 1
-        assert ended.value.code in (0, None) or (told.startswith("stopwise: ") and told.count("\n") == 1)
+        assert ended.value.code in (0, None) or (
+            message.startswith("stopwise: ") and message.count("\n") == 1
+        )
     print(f"\n{count} settings: {codes}")
     assert min(codes.values()) > 0

@@ -91,3 +91,12 @@ def test_invalid_files_raise(tmp_path):
     write(path, {}, kind | {"channels": 1, "height": "8", "width": 8, "dim": 2, "hidden": None})
     with pytest.raises(TensorFileError, match="valid frame encoder: `height` must be an integer"):
         load_encoder(path)
+    tensors = make_encoder().state_dict()
+    sizes = {"channels": 3, "height": 10, "width": 8, "dim": 6, "hidden": None}
+    for changed in ({"dim": 10**12}, {"dim": 10**30}, {"channels": 10**9}, {"hidden": 1.0}):
+        write(path, tensors, kind | sizes | changed)
+        with pytest.raises(TensorFileError, match="does not describe a valid frame encoder"):
+            load_encoder(path)
+    write(path, {name: value.double() for name, value in tensors.items()}, kind | sizes)
+    with pytest.raises(TensorFileError, match="other names or types"):
+        load_encoder(path)

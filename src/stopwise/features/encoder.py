@@ -156,8 +156,12 @@ def load_encoder(path: str | os.PathLike[str]) -> SmallCNN:
             f"{about.get('kind')!r}, version {about.get('version')!r}). Save the encoder again."
         )
     try:
-        encoder = SmallCNN(**{name: about[name] for name in SETTINGS})
-        encoder.load_state_dict(tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        with torch.device("meta"):  # no memory, until the sizes are compared with the weights in the file
+            encoder = SmallCNN(**{name: about[name] for name in SETTINGS})
+        types = {name: value.dtype for name, value in encoder.state_dict().items()}
+        if types != {name: value.dtype for name, value in tensors.items()}:
+            raise ValueError("the weights have other names or types than those of an encoder")
+        encoder.load_state_dict(tensors, assign=True)
+    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise TensorFileError(f"{path} does not describe a valid frame encoder: {error}") from error
     return encoder.eval()

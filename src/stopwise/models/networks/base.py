@@ -117,7 +117,10 @@ class NetworkModel(Model):
         return self.net_.state_dict()
 
     def restore(self, fitted: Mapping[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Restore the trained network. If this fails, the model is not changed."""
+        """Restore the trained network, which uses the tensors without a copy if the model is a built-in one.
+
+        If this fails, the model is not changed.
+        """
         classes = check_integer("classes", fitted["classes"], 2)
         channels = check_integer("channels", fitted["channels"], 1)
         steps = check_integer("steps", fitted["steps"], 1)
