@@ -119,12 +119,51 @@ def test_fitting_again_removes_the_guarantee():
 
 
 def test_calibrating_on_training_series_raises(clf):
-    mixed = np.concatenate([X[HELD], X[7:9].astype(np.float64)])
-    with pytest.raises(
-        ValueError, match=r"2 of 1202 were given to fit \(series 1200, 1201\).*Split the data"
+    mixed = np.concatenate([X[HELD], X[:100].astype(np.float64)])
+    labels = np.append(NAMES[HELD], NAMES[:100])
+    for calibrate in (
+        lambda: clf.calibrate(mixed, labels, error_rate=0.1),
+        lambda: clf.fit_rule(mixed, labels, cost=0.01),
+        lambda: clf.calibrate(mixed + 1e-7, labels, error_rate=0.1),
     ):
-        clf.calibrate(mixed, np.append(NAMES[HELD], NAMES[7:9]), error_rate=0.1)
+        with pytest.raises(
+            ValueError, match=r"100 of 1300 were given to fit \(series 1200, 1201, 1202, …\).*Split the data"
+        ):
+            calibrate()
     assert clf.rule_ == sw.SPRT(error_rate=0.05)
+
+
+def test_a_few_training_series_are_left_out(clf):
+    mixed, labels = np.concatenate([X[HELD], X[7:9]]), np.append(NAMES[HELD], NAMES[7:9])
+    expected = clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1).rule_
+    with pytest.warns(UserWarning, match=r"2 of 1202 series that were used in fit") as caught:
+        assert clf.calibrate(mixed, labels, error_rate=0.1).rule_ == expected
+    assert caught[0].filename == __file__
+    expected = clf.fit_rule(X[HELD], NAMES[HELD], mean_time=3).rule_
+    with pytest.warns(UserWarning, match=r"2 of 1202 series that were used in fit"):
+        assert clf.fit_rule(mixed, labels, mean_time=3).rule_ == expected
+
+
+def test_copies_count_once(clf):
+    held = slice(300, 500)
+    twice, labels = np.concatenate([X[held]] * 3), np.tile(NAMES[held], 3)
+    expected = clf.calibrate(X[held], NAMES[held], error_rate=0.2).rule_
+    with pytest.warns(UserWarning, match="400 of 600 series that are copies of others"):
+        assert clf.calibrate(twice, labels, error_rate=0.2).rule_ == expected
+    assert clf.calibrate(twice, labels, error_rate=0.2, copies="all").rule_.threshold < expected.threshold
+    expected = clf.fit_rule(X[held], NAMES[held], cost=0.01).rule_
+    with pytest.warns(UserWarning, match="400 of 600 series that are copies of others"):
+        assert clf.fit_rule(twice, labels, cost=0.01).rule_ == expected
+
+
+def test_missing_classes_are_named(clf):
+    only = NAMES[HELD] == "birch"
+    with pytest.raises(ValueError, match="all series are of class 'birch'. Missing: 'ash', 'cedar'"):
+        clf.calibrate(X[HELD][only], NAMES[HELD][only], error_rate=0.1)
+    with pytest.raises(ValueError, match="`y` must contain every class; missing: 'ash', 'cedar'"):
+        clf.fit_rule(X[HELD][only], NAMES[HELD][only], cost=0.01)
+    with pytest.raises(ValueError, match="all series are of class 'birch'. Missing: 'ash', 'cedar'"):
+        clf.fit_rule(X[HELD][only], NAMES[HELD][only], mean_time=3)
 
 
 def test_calibrating_on_validation_series_raises():

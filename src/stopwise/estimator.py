@@ -17,6 +17,7 @@ from stopwise import models, rules
 from stopwise.data.axes import warn_if_swapped
 from stopwise.data.examples import Examples
 from stopwise.data.fingerprints import Fingerprints
+from stopwise.data.fresh import independent
 from stopwise.data.inputs import Inputs, InputStep
 from stopwise.data.labels import by_index, class_shares, known_indices, learn_classes
 from stopwise.data.series import SeriesSet
@@ -336,6 +337,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         confidence: float = 0.95,
         per_class: bool = False,
         conditional: bool = False,
+        copies: str = "once",
     ) -> Self:
         """Set a stopping rule with a guaranteed error rate, calibrated on series unseen in training.
 
@@ -348,7 +350,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X
             Calibration series that were not used in `fit`: at least 59 for an error rate of 5 % with the
-            default confidence.
+            default confidence. Series that equal a training series are left out with a warning; if they are
+            more than 5 %, an error is raised.
         y
             (n,) labels of the calibration series.
         error_rate
@@ -364,6 +367,10 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         conditional
             With `accuracy_gap`. True: for every step t, the guarantee holds among the series that are
             decided by step t.
+        copies
+            "once": series that are copies of each other, up to tiny changes, count as one, with a warning.
+            "all": equal series are independent draws, which happens if series are short and have few
+            distinct values.
 
         Returns
         -------
@@ -378,7 +385,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         >>> clf.calibrate(X[100:], y[100:], error_rate=0.1).rule_.guarantee.confidence
         0.95
         """
-        series, indices = self._fresh_series(X, y)
+        series, indices, counted = self._fresh_series(X, y, copies)
         self.rule_ = rules.calibrate(
             self.scores(series),
             indices,
@@ -388,6 +395,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             confidence=confidence,
             per_class=per_class,
             conditional=conditional,
+            counted=counted,
             prior=self.prior_,
             classes=self.classes_.tolist(),
             random_state=self.random_state,
@@ -403,6 +411,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         mean_time: float | None = None,
         objective: str | None = None,
         loss: Any = None,
+        copies: str = "once",
     ) -> Self:
         """Set the stopping rule that is best for a goal, without a guaranteed error rate.
 
@@ -411,7 +420,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X
-            Series that were not used in `fit`.
+            Series that were not used in `fit`, handled as in `calibrate`.
         y
             (n,) labels of these series.
         cost
@@ -445,7 +454,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
                 f"`X` and `y` are needed: {type(self.model_).__name__} keeps no held-out scores of its "
                 "training series. Pass series that were not used in fit()."
             )
-        series, indices = self._fresh_series(X, y)
+        series, indices, counted = self._fresh_series(X, y, copies)
+        series, indices = series[counted], indices[counted]
         self.rule_ = rules.fit_rule(
             self.scores(series),
             indices,
@@ -578,12 +588,11 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         self.inputs_.check_channels(series)
         return series
 
-    def _fresh_series(self, X: Any, y: Any) -> tuple[SeriesSet, np.ndarray]:
-        """Return series and class indices; raise an error if some series were used in `fit`."""
+    def _fresh_series(self, X: Any, y: Any, copies: str) -> tuple[SeriesSet, np.ndarray, np.ndarray]:
+        """Return series, class indices and which series count as independent draws."""
         series = self._checked_series(X)
         indices = known_indices("`y`", y, len(series), self.classes_)
-        self._seen.check_unseen(series)
-        return series, indices
+        return series, indices, independent(series, self._seen, copies)
 
     def _examples(self, series: SeriesSet, indices: np.ndarray, groups: Any = None) -> Examples:
         return Examples.of(series, self.inputs_, indices, len(self.classes_), groups)

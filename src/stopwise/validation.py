@@ -107,8 +107,8 @@ def inside(lengths: np.ndarray, steps: int) -> np.ndarray:
     return np.arange(steps) < lengths[:, None]
 
 
-def check_labels(y: Any, n: int, *, name: str = "y", item: str = "series") -> np.ndarray:
-    """Return y as an array (n,), one label per item."""
+def check_one_per_item(y: Any, n: int, *, name: str = "y", item: str = "series") -> np.ndarray:
+    """Return y as an array (n,) of any type, one label per item."""
     array = np.asarray(y)
     if array.shape != (n,):
         raise ValueError(f"`{name}` must have shape ({n},), one label per {item}; got shape {array.shape}.")
@@ -117,7 +117,7 @@ def check_labels(y: Any, n: int, *, name: str = "y", item: str = "series") -> np
 
 def check_class_indices(y: Any, n: int, classes: int, *, name: str = "y") -> np.ndarray:
     """Return y as an int array (n,) of class indices 0..K-1."""
-    array = check_labels(y, n, name=name)
+    array = check_one_per_item(y, n, name=name)
     if not np.issubdtype(array.dtype, np.integer):
         raise TypeError(
             f"`{name}` must hold class indices 0..{classes - 1} here; got dtype {array.dtype}. "
