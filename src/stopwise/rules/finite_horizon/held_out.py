@@ -11,7 +11,9 @@ from stopwise.rules.arrays import check_prior, frozen_floats
 from stopwise.validation import check_class_indices, check_integer, check_real, check_scores
 
 # Fewer series are not enough to estimate the cost of waiting.
-MIN_SERIES = 30
+MIN_SERIES = 10
+# Number of series that must reach the deadline, if there are as many; otherwise `MIN_SERIES` must.
+REACHING_SERIES = 30
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,14 @@ def _check_horizon(horizon: Any, lengths: np.ndarray) -> int:
             f"`scores` must hold at least {MIN_SERIES} series to learn from; got {len(lengths)}. "
             "Hold out more series, or use SPRT or Tapering, which do not learn from series."
         )
-    enough = int(np.sort(lengths)[-MIN_SERIES])
+    reaching = REACHING_SERIES if len(lengths) >= REACHING_SERIES else MIN_SERIES
+    enough = int(np.sort(lengths)[-reaching])
     if horizon is None:
         return enough
     steps = check_integer("horizon", horizon, 1)
     if steps > enough:
         raise ValueError(
-            f"`horizon` must be a step that at least {MIN_SERIES} series reach, here at most {enough}; got "
+            f"`horizon` must be a step that at least {reaching} series reach, here at most {enough}; got "
             f"{steps}. Hold out more or longer series, or lower `horizon`."
         )
     return steps
