@@ -77,5 +77,5 @@ def test_a_missing_folder_raises(run, tmp_path):
 
 def test_the_error_without_pyav_names_the_extra(run, videos, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(ImportError, match=r"reading videos needs PyAV: pip install 'stopwise\[video\]'"):
+    with pytest.raises(ImportError, match=r"reading videos needs av: pip install 'stopwise\[video\]'"):
         run("features", videos, "--backbone", "small", "-o", tmp_path / "f")

@@ -14,7 +14,9 @@ def test_new_series_all_count():
 
 
 def test_a_few_training_series_are_left_out_with_a_warning():
-    with pytest.warns(UserWarning, match=r"contains 4 of 404 series that were used in fit \(series 0, 1, 2, …\)"):
+    with pytest.warns(
+        UserWarning, match=r"contains 4 of 404 series that were used in fit \(series 0, 1, 2, …\)"
+    ):
         counted = independent(SeriesSet(X[96:]), SEEN, "all")
     assert np.flatnonzero(~counted).tolist() == [0, 1, 2, 3]
 
@@ -42,7 +44,9 @@ def test_chance_matches_are_allowed_for():
 
 def test_copies_count_once_with_a_warning():
     copies = SeriesSet(np.concatenate([X[100:110]] * 20) + 1e-7)
-    with pytest.warns(UserWarning, match=r'190 of 200 series that are copies.*there are 10 series.*copies="all"'):
+    with pytest.warns(
+        UserWarning, match=r'190 of 200 series that are copies.*there are 10 series.*copies="all"'
+    ):
         assert np.flatnonzero(independent(copies, SEEN, "once")).tolist() == list(range(10))
     assert independent(copies, SEEN, "all").all()
 

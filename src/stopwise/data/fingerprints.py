@@ -62,9 +62,7 @@ class Fingerprints:
         hashes = np.concatenate([signatures(series, own, scale) for series, own in zip(parts, rows)])
         # Good and Turing: the share of series that occur once estimates how many new ones are unlike all.
         expected = 1 - float((np.bincount(distinct(hashes)) == 1).sum()) / len(hashes)
-        return cls(
-            hashes[:0] if expected > MOST_EXPECTED else hashes, scale, len(hashes) / total, expected
-        )
+        return cls(hashes[:0] if expected > MOST_EXPECTED else hashes, scale, len(hashes) / total, expected)
 
     def matches(self, series: SeriesSet) -> np.ndarray:
         """Return whether each series (n,) equals a hashed training series."""
