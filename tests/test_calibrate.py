@@ -158,11 +158,11 @@ def test_copies_count_once(clf):
 
 def test_missing_classes_are_named(clf):
     only = NAMES[HELD] == "birch"
-    with pytest.raises(ValueError, match="all series are of class 'birch'. Missing: 'ash', 'cedar'"):
+    with pytest.raises(ValueError, match=r"all series are of class 'birch'. Missing: 'ash', 'cedar'"):
         clf.calibrate(X[HELD][only], NAMES[HELD][only], error_rate=0.1)
     with pytest.raises(ValueError, match="`y` must contain every class; missing: 'ash', 'cedar'"):
         clf.fit_rule(X[HELD][only], NAMES[HELD][only], cost=0.01)
-    with pytest.raises(ValueError, match="all series are of class 'birch'. Missing: 'ash', 'cedar'"):
+    with pytest.raises(ValueError, match=r"all series are of class 'birch'. Missing: 'ash', 'cedar'"):
         clf.fit_rule(X[HELD][only], NAMES[HELD][only], mean_time=3)
 
 

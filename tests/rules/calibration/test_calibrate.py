@@ -200,7 +200,7 @@ def test_error_names_the_class_without_series(walks):
         calibrate(scores, 0 * y + 1, lengths, error_rate=0.9, per_class=True, classes=names)
     with pytest.warns(UserWarning, match="`y` has no series of class 'oak'. The rule is not tested on"):
         calibrate(scores, y, lengths, error_rate=0.9, classes=names)
-    with pytest.raises(ValueError, match="all series are of class 'ash'. Missing: 'elm', 'oak'. Give"):
+    with pytest.raises(ValueError, match=r"all series are of class 'ash'. Missing: 'elm', 'oak'. Give"):
         calibrate(scores, 0 * y, lengths, error_rate=0.9, classes=names)
     rule = calibrate(scores, y, lengths, error_rate={0: 0.9}, classes=["ash", "elm", "oak"])
     assert rule.guarantee.level == (0.9, None, None)
