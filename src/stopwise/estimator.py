@@ -20,6 +20,7 @@ from stopwise.data.fingerprints import Fingerprints
 from stopwise.data.fresh import independent
 from stopwise.data.inputs import Inputs, InputStep
 from stopwise.data.labels import by_index, class_shares, known_indices, learn_classes
+from stopwise.data.padding import warn_if_padded
 from stopwise.data.series import SeriesSet
 from stopwise.decision import Decisions
 from stopwise.models import Model
@@ -189,6 +190,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         check_integer("random_state", self.random_state, 0)
         series = self._series(X, fitting=True)
         warn_if_swapped(series)
+        warn_if_padded(series)
         self.classes_, indices = learn_classes(y, len(series))
         self.prior_ = class_shares(self.prior, self.classes_, indices)
         self.n_steps_, self.n_channels_ = series.steps, series.channels
@@ -431,8 +433,11 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         objective
             "harmonic_mean": maximize the harmonic mean of accuracy and 1 − earliness. The rule is an `SPRT`.
         loss
-            With `cost`: the loss of a wrong decision. One number (default 1), a (K, K) table by true class
-            (row) and decided class (column), or a dict {(true label, decided label): loss}.
+            With `cost`: the loss of a wrong decision. One number (default 1), or a dict
+            {(true label, decided label): loss}. If the labels are the integers 0 to K − 1, also a (K, K)
+            table by true class (row) and decided class (column).
+        copies
+            As in `calibrate`.
 
         Returns
         -------
@@ -448,26 +453,27 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(clf.decide(X[100:]).times.mean() <= 3)
         True
         """
+        goal = {"cost": cost, "mean_time": mean_time, "objective": objective, "loss": loss}
+        self._fit_rule(X, y, copies, goal)
+        return self
+
+    def _fit_rule(
+        self, X: Any, y: Any, copies: str, goal: dict[str, Any]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Set the rule; return scores, class indices and lengths of the series that it was fitted to."""
         check_is_fitted(self)
-        if X is None and y is None:
+        if X is None or y is None:
             raise ValueError(
                 f"`X` and `y` are needed: {type(self.model_).__name__} keeps no held-out scores of its "
                 "training series. Pass series that were not used in fit()."
             )
         series, indices, counted = self._fresh_series(X, y, copies)
         series, indices = series[counted], indices[counted]
+        scores = self.scores(series)
         self.rule_ = rules.fit_rule(
-            self.scores(series),
-            indices,
-            series.lengths,
-            cost=cost,
-            mean_time=mean_time,
-            objective=objective,
-            loss=loss,
-            prior=self.prior_,
-            classes=self.classes_.tolist(),
+            scores, indices, series.lengths, prior=self.prior_, classes=self.classes_.tolist(), **goal
         )
-        return self
+        return scores, indices, series.lengths
 
     def stream(self, state: Mapping[str, Any] | None = None) -> Stream:
         """Return a stream that classifies one series sample by sample.

@@ -6,11 +6,21 @@ An error message names the argument, says what was expected and what was given, 
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+
+
+def warn(message: str) -> None:
+    """Give a UserWarning that points to the line outside stopwise that led to it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "stopwise":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:

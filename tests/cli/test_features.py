@@ -45,7 +45,7 @@ def test_features_can_be_used_by_train_and_evaluate(run, videos, tmp_path):
     )
     result = json.loads(run("evaluate", tmp_path / "m", tmp_path / "f" / "test", "--json"))
     assert result["n"] == 4
-    assert result["rules"][0]["error"] == 0
+    assert result["rules"][0]["macro_error"] == 0
 
 
 def test_no_note_on_untrained_weights_with_fit(run, videos, tmp_path):

@@ -68,7 +68,8 @@ class Fingerprints:
         """Return whether each series (n,) equals a hashed training series."""
         if not len(self.hashes):
             return np.zeros(len(series), dtype=bool)
-        return np.isin(self._signatures(series), self.hashes).any(1)
+        found: np.ndarray = np.isin(self._signatures(series), self.hashes)  # (n, 2)
+        return np.asarray(found.any(1))
 
     def repeats(self, series: SeriesSet) -> np.ndarray:
         """Return whether each series (n,) equals an earlier one of the same set."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from stopwise.data.fingerprints import Fingerprints
 from stopwise.data.series import SeriesSet
-from stopwise.validation import check_choice
+from stopwise.validation import check_choice, warn
 
 COPIES = ("once", "all")
 # Share of series equal to training series up to which they are left out. Real data sets hold some duplicates.
@@ -41,7 +39,7 @@ def independent(series: SeriesSet, seen: Fingerprints, copies: str) -> np.ndarra
     known = seen.matches(series)
     if known.any():
         _refuse_reuse(known, seen)
-        _warn(
+        warn(
             f"`X` contains {known.sum()} of {len(series)} series that were used in fit ({_places(known)}). "
             "They are left out. Remove duplicates before you split the data."
         )
@@ -50,7 +48,7 @@ def independent(series: SeriesSet, seen: Fingerprints, copies: str) -> np.ndarra
     repeated = seen.repeats(series) & ~known
     if repeated.any():
         distinct = int((~repeated & ~known).sum())
-        _warn(
+        warn(
             f"`X` contains {repeated.sum()} of {len(series)} series that are copies of others "
             f"({_places(repeated)}). Copies count once, so there are {distinct} series. If the series are "
             'equal by chance, because they are short and have few distinct values, pass copies="all".'
@@ -72,7 +70,3 @@ def _refuse_reuse(known: np.ndarray, seen: Fingerprints) -> None:
 def _places(chosen: np.ndarray) -> str:
     places = np.flatnonzero(chosen)
     return f"series {', '.join(map(str, places[:3]))}{', …' if len(places) > 3 else ''}"
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=5)  # the caller of the method of the classifier

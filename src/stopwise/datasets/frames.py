@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from stopwise.data.series import SeriesSet
 from stopwise.datasets.labeled import LabeledSeries
+from stopwise.validation import warn
 
 MOST_FILLED = 3  # rows after filling gaps, as a multiple of the rows
 
@@ -151,11 +151,9 @@ def _grid(times: np.ndarray, order: dict[Any, np.ndarray]) -> int | None:
         return None  # series of one sample
     filled = sum(int(one[-1] - one[0]) // step + 1 for one in own)
     if filled > MOST_FILLED * len(times):
-        warnings.warn(
+        warn(
             f"`time`: the times are irregular ({len(times)} samples on a grid of {filled} steps), so gaps "
             "are not filled: samples are used in order. Round the times to a coarser step to fill the gaps.",
-            UserWarning,
-            stacklevel=3,
         )
         return None
     return step

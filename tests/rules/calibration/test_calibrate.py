@@ -180,6 +180,11 @@ BAD = {
         "`prior` is for 2 classes; the",
     ),
     "shares": ({"error_rate": 0.1, "prior": [1, 1, 1]}, ValueError, "`prior` must be positive and sum to 1"),
+    "per_class with a dict": (
+        {"error_rate": {0: 0.1}, "per_class": True},
+        ValueError,
+        "`per_class` cannot be used with a dict of rates.*give one number as `error_rate`",
+    ),
     "seed": ({"error_rate": 0.1, "random_state": -1}, ValueError, "`random_state` must be >= 0; got -1"),
 }
 

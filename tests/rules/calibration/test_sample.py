@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import binom
 
 from stopwise.rules import SPRT, NoThresholdError, calibrate
-from stopwise.rules.calibration.sample import listed
 from stopwise.rules.calibration.trials import CANDIDATES
+from stopwise.rules.classes import listed
 
 
 def copied(walks, n=150, times=4, **options):

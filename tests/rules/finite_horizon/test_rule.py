@@ -314,7 +314,7 @@ def test_ten_series_are_enough_for_a_sensible_rule(world):
         ({"loss": [[0.0, -1.0], [2.0, 0.0]]}, ValueError, "`loss` must be finite, >= 0"),
         ({"prior": [0.2, 0.3, 0.5]}, ValueError, r"`prior` must have shape \(2,\), one per class; got"),
         ({"horizon": 9}, ValueError, "at least 30 series reach, here at most 8; got 9"),
-        ({"y": np.zeros(60, dtype=int)}, ValueError, r"classes \[1\] have no series. Hold out more"),
+        ({"y": np.zeros(60, dtype=int)}, ValueError, r"every class; missing: 1. Hold out more"),
         ({"scores": np.zeros((9, 8, 2)), "y": None}, ValueError, "at least 10 series.*got 9"),
     ],
 )

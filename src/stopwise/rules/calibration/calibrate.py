@@ -19,8 +19,9 @@ from stopwise.rules.calibration.calibrated import Calibrated
 from stopwise.rules.calibration.conditional import conditional_thresholds
 from stopwise.rules.calibration.guarantee import Guarantee
 from stopwise.rules.calibration.learn_then_test import last_accepted, p_values, refusal, too_few
-from stopwise.rules.calibration.sample import check_counted, check_several_classes, listed
+from stopwise.rules.calibration.sample import check_classes, check_counted
 from stopwise.rules.calibration.trials import CANDIDATES, Outcomes, Trials, stops, totals_by_candidate
+from stopwise.rules.classes import listed
 from stopwise.validation import check_integer, check_real
 
 
@@ -64,7 +65,8 @@ def calibrate(
     confidence
         The probability that the guarantee holds.
     per_class
-        If True, the rate holds for each class separately, that is, among the series of the class.
+        If True, the rate holds for each class separately, that is, among the series of the class. Only with
+        one number as rate.
     conditional
         If True, the accuracy gap holds among the series decided by step t, for every t. Requires one number
         as `accuracy_gap`. The thresholds then depend on the step, and half of the series are used to choose
@@ -119,7 +121,7 @@ def calibrate(
     delta = 1 - check_real("confidence", confidence, 0, 1, open_low=True, open_high=True)
     rates = _rates(target, level, per_class, count)
     if len(rates) == 1:
-        check_several_classes(trials.y, names)
+        check_classes(trials.y, names)
     threshold: Any
     if conditional:
         if target != "accuracy_gap" or len(rates) > 1:
@@ -141,8 +143,8 @@ def _common_threshold(
     """Return the lowest threshold up to which all candidates pass the tests of all rates on all samples."""
     overall = len(rates) == 1
     asked = np.flatnonzero(~np.isnan(rates))  # the other classes have no limit
-    missing = [] if overall else asked[~np.isin(asked, samples[0].y)]
-    if len(missing):
+    missing = asked[~np.isin(asked, samples[0].y)]
+    if len(missing) and not overall:
         raise ValueError(
             f"`y` has no calibration series of class {listed([names[k] for k in missing])}, so its rate "
             f"cannot be tested. Add some, or leave the class out: `{target}`={{class: rate}}."
@@ -218,6 +220,11 @@ def _one_target(**targets: Any) -> tuple[str, Any]:
 
 def _rates(target: str, level: Any, per_class: bool, classes: int) -> np.ndarray:
     """Return the maximum rates: (1,) overall, or (K,) with NaN for classes without a limit."""
+    if isinstance(level, Mapping) and per_class:
+        raise ValueError(
+            f"`per_class` cannot be used with a dict of rates, which already holds one per class. Leave out "
+            f"`per_class`, or give one number as `{target}`."
+        )
     if not isinstance(level, Mapping):
         rate = check_real(target, level, 0, 1, open_low=True, open_high=True)
         return np.full(classes if per_class else 1, rate)

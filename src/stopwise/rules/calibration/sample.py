@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stopwise.rules.calibration.trials import Trials
+from stopwise.rules.classes import absent, check_several_classes, listed
+from stopwise.validation import warn
 
-SHOWN_NAMES = 10
 # Scores with fewer distinct values may agree by chance.
 ENOUGH_VALUES = 4
 
@@ -47,39 +47,19 @@ def _warn_of_copies(trials: Trials) -> None:
         if len(np.unique(np.frombuffer(text, trials.leads.dtype, steps))) >= ENOUGH_VALUES
     )
     if repeated:
-        warnings.warn(
+        warn(
             f"`scores` has {repeated} of {len(trials.y)} series with the same scores as others. If they are "
             "copies, the guarantee does not hold: pass `counted`, which is False for copies. If they are "
             "independent draws, pass `counted` with all values True.",
-            UserWarning,
-            stacklevel=4,
         )
 
 
-def check_several_classes(y: np.ndarray, names: Sequence[str]) -> None:
+def check_classes(y: np.ndarray, names: Sequence[str]) -> None:
     """Raise an error if all series are of one class; warn if some classes have no series."""
-    missing = [name for k, name in enumerate(names) if k not in y]
-    if len(missing) == len(names) - 1:
-        raise ValueError(
-            f"`y` must contain several classes; all series are of class {names[int(y[0])]!r}. Missing: "
-            f"{listed(missing)}. Give series of these classes too."
-        )
+    check_several_classes(y, names)
+    missing = absent(y, names)
     if missing:
-        warnings.warn(
+        warn(
             f"`y` has no series of class {listed(missing)}. The rule is not tested on these classes: it "
             "keeps its rate only if new series of them are as rare.",
-            UserWarning,
-            stacklevel=4,
         )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names as text, at most the first ten.
-
-    Examples
-    --------
-    >>> listed(["ash", "elm"])
-    "'ash', 'elm'"
-    """
-    text = ", ".join(map(repr, names[:SHOWN_NAMES]))
-    return text + (f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else "")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stopwise.rules.arrays import check_prior, frozen_floats
+from stopwise.rules.classes import check_every_class
 from stopwise.validation import check_class_indices, check_integer, check_real, check_scores
 
 # Fewer series are not enough to estimate the cost of waiting.
@@ -69,11 +70,7 @@ def held_out_scores(scores: Any, y: Any, lengths: Any, loss: Any, prior: Any, ho
     if y is not None:
         labels = check_class_indices(y, n, classes)
         counts = np.bincount(labels, minlength=classes)
-        if not counts.all():
-            raise ValueError(
-                f"`y` must contain every class; classes {np.flatnonzero(counts == 0).tolist()} have no "
-                "series. Hold out more series, stratified by class."
-            )
+        check_every_class(labels, range(classes))
         weights = (shares * n / counts)[labels]
     return HeldOutScores(
         array[:, :steps], np.minimum(lengths, steps), labels, weights, np.log(shares), matrix
