@@ -34,7 +34,7 @@ from stopwise.streaming.engine import Engine
 from stopwise.streaming.scoring import all_scores, scored
 from stopwise.streaming.stream import Stream
 from stopwise.streaming.streams import Streams
-from stopwise.validation import check_integer
+from stopwise.validation import check_integer, warn
 
 
 class EarlyClassifier(ClassifierMixin, BaseEstimator):
@@ -590,8 +590,14 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "inputs_")
         series = self._series(X, fitting=False)
         if self.channel_names_ is not None and series.channel_names is not None:
-            series = series.with_channels(self.channel_names_)
+            return series.with_channels(self.channel_names_)
         self.inputs_.check_channels(series)
+        if self.channel_names_ is not None:
+            warn(
+                f"`X` has no channel names, so its channels must be {', '.join(self.channel_names_)}, in "
+                "this order. Pass the `series` of the data that stopwise.datasets.read returned, or "
+                "sw.SeriesSet(X, channel_names=[...])."
+            )
         return series
 
     def _fresh_series(self, X: Any, y: Any, copies: str) -> tuple[SeriesSet, np.ndarray, np.ndarray]:

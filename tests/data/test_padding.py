@@ -26,7 +26,9 @@ INSIDE = (np.arange(20) < LENGTHS[:, None])[..., None]  # (n, T, 1)
     ids=["zeros", "NaN", "a constant", "the last sample", "one channel"],
 )
 def test_padding_without_lengths_is_warned_about(padded):
-    with pytest.warns(UserWarning, match=r"[78]\d% of the series end with equal samples, up to 1[23].*lengths="):
+    with pytest.warns(
+        UserWarning, match=r"[78]\d% of the series end with equal samples, up to 1[23].*lengths="
+    ):
         warn_if_padded(SeriesSet(padded))
     warnings.simplefilter("error")
     warn_if_padded(SeriesSet(padded, lengths=LENGTHS))
