@@ -66,7 +66,22 @@ def test_losses_by_label_equal_a_table(clf):
     names = ["ash", "birch", "cedar"]
     named = {(names[k], names[l]): table[k, l] for k in range(3) for l in range(3) if k != l}  # noqa: E741
     by_name = clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01, loss=named).rule_
-    assert clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01, loss=table).rule_ == by_name
+    expected = sw.FiniteHorizon.fit(clf.scores(X[HELD]), Y[HELD], cost=0.01, loss=table, prior=clf.prior_)
+    assert by_name == expected
+
+
+def test_a_table_of_losses_needs_labels_that_are_positions(clf):
+    """Strings are sorted alphabetically, so the rows of a table are easily mistaken."""
+    with pytest.raises(
+        ValueError, match=r"clear only if the labels are 0 to K − 1; they are 'ash', 'birch', 'cedar'. Name"
+    ):
+        clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01, loss=1 - np.eye(3))
+    assert clf.rule_ == sw.SPRT(error_rate=0.05)
+    shifted = classifier().fit(X[TRAIN], Y[TRAIN] + 1)
+    with pytest.raises(ValueError, match=r"they are 1, 2, 3.*loss=\{\(1, 2\): 1, ...\}"):
+        shifted.fit_rule(X[HELD], Y[HELD] + 1, cost=0.01, loss=1 - np.eye(3))
+    plain = classifier().fit(X[TRAIN], Y[TRAIN])
+    assert plain.fit_rule(X[HELD], Y[HELD], cost=0.01, loss=1 - np.eye(3)).rule_.horizon == 10
 
 
 def test_fit_rule_for_mean_time_and_harmonic_mean(clf):
@@ -79,6 +94,10 @@ def test_fit_rule_for_mean_time_and_harmonic_mean(clf):
 def test_fit_rule_without_new_series_raises(clf):
     with pytest.raises(ValueError, match="`X` and `y` are needed: Accumulator keeps no held-out scores"):
         clf.fit_rule(cost=0.01)
+    with pytest.raises(ValueError, match="`X` and `y` are needed: Accumulator keeps no held-out scores"):
+        clf.fit_rule(y=NAMES[HELD], cost=0.01)
+    with pytest.raises(ValueError, match="`X` and `y` are needed: Accumulator keeps no held-out scores"):
+        clf.fit_rule(X[HELD], cost=0.01)
     with pytest.raises(ValueError, match="300 of 300 were given to fit"):
         clf.fit_rule(X[TRAIN], NAMES[TRAIN], cost=0.01)
 
@@ -119,12 +138,54 @@ def test_fitting_again_removes_the_guarantee():
 
 
 def test_calibrating_on_training_series_raises(clf):
-    mixed = np.concatenate([X[HELD], X[7:9].astype(np.float64)])
-    with pytest.raises(
-        ValueError, match=r"2 of 1202 were given to fit \(series 1200, 1201\).*Split the data"
+    mixed = np.concatenate([X[HELD], X[:100].astype(np.float64)])
+    labels = np.append(NAMES[HELD], NAMES[:100])
+    for calibrate in (
+        lambda: clf.calibrate(mixed, labels, error_rate=0.1),
+        lambda: clf.fit_rule(mixed, labels, cost=0.01),
+        lambda: clf.calibrate(mixed + 1e-7, labels, error_rate=0.1),
     ):
-        clf.calibrate(mixed, np.append(NAMES[HELD], NAMES[7:9]), error_rate=0.1)
+        with pytest.raises(
+            ValueError, match=r"100 of 1300 were given to fit \(series 1200, 1201, 1202, …\).*Split the data"
+        ):
+            calibrate()
     assert clf.rule_ == sw.SPRT(error_rate=0.05)
+
+
+def test_a_few_training_series_are_left_out(clf):
+    mixed, labels = np.concatenate([X[HELD], X[7:9]]), np.append(NAMES[HELD], NAMES[7:9])
+    expected = clf.calibrate(X[HELD], NAMES[HELD], error_rate=0.1).rule_
+    with pytest.warns(UserWarning, match=r"2 of 1202 series that were used in fit") as caught:
+        assert clf.calibrate(mixed, labels, error_rate=0.1).rule_ == expected
+    assert caught[0].filename == __file__
+    expected = clf.fit_rule(X[HELD], NAMES[HELD], mean_time=3).rule_
+    with pytest.warns(UserWarning, match=r"2 of 1202 series that were used in fit"):
+        assert clf.fit_rule(mixed, labels, mean_time=3).rule_ == expected
+
+
+def test_copies_count_once(clf):
+    held = slice(300, 500)
+    twice, labels = np.concatenate([X[held]] * 3), np.tile(NAMES[held], 3)
+    expected = clf.calibrate(X[held], NAMES[held], error_rate=0.2).rule_
+    with pytest.warns(UserWarning, match="400 of 600 series that are copies of others"):
+        assert clf.calibrate(twice, labels, error_rate=0.2).rule_ == expected
+    assert clf.calibrate(twice, labels, error_rate=0.2, copies="all").rule_.threshold < expected.threshold
+    expected = clf.fit_rule(X[held], NAMES[held], cost=0.01).rule_
+    with pytest.warns(UserWarning, match="400 of 600 series that are copies of others"):
+        assert clf.fit_rule(twice, labels, cost=0.01).rule_ == expected
+
+
+def test_missing_classes_are_named(clf):
+    only = NAMES[HELD] == "birch"
+    with pytest.raises(ValueError, match=r"all series are of class 'birch'. Missing: 'ash', 'cedar'"):
+        clf.calibrate(X[HELD][only], NAMES[HELD][only], error_rate=0.1)
+    some = NAMES[HELD] != "cedar"
+    with pytest.raises(ValueError, match="`y` must contain every class; missing: 'cedar'"):
+        clf.fit_rule(X[HELD][some], NAMES[HELD][some], cost=0.01)
+    with pytest.warns(UserWarning, match="`y` has no series of class 'cedar'"):
+        clf.calibrate(X[HELD][some], NAMES[HELD][some], error_rate=0.1)
+    with pytest.raises(ValueError, match=r"all series are of class 'birch'. Missing: 'ash', 'cedar'"):
+        clf.fit_rule(X[HELD][only], NAMES[HELD][only], mean_time=3)
 
 
 def test_calibrating_on_validation_series_raises():

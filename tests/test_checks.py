@@ -62,3 +62,13 @@ def test_a_network_that_uses_future_samples_fails_the_check():
 def test_an_unsupported_type_raises():
     with pytest.raises(TypeError, match="`thing` must be a stopping rule or an EarlyClassifier; got int"):
         next(checks.yield_checks(3))
+
+
+class Renamed(sw.models.Accumulator):
+    """A subclass of a built-in model, which inherits its name but is saved as a custom model."""
+
+
+def test_a_subclass_of_a_built_in_model_passes_the_check_of_saving():
+    training = sw.models.Training(max_epochs=1, batch_size=16)
+    clf = sw.EarlyClassifier(Renamed(order=0, hidden=4, polish=False, training=training))
+    checks.check_save_and_pickle_round_trip(clf)

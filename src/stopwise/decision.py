@@ -101,8 +101,21 @@ class Decisions:
         """Return the decisions as a pandas data frame: label, time, forced, length, one row per series.
 
         Requires pandas.
+
+        Examples
+        --------
+        >>> d = Decisions(
+        ...     labels=np.array(["walk"]), times=np.array([2]), forced=np.array([False]),
+        ...     scores=np.zeros((1, 2)), lengths=np.array([3]),
+        ... )
+        >>> d.to_frame()
+          label  time  forced  length
+        0  walk     2   False       3
         """
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install pandas.") from error
 
         columns = {"label": self.labels, "time": self.times, "forced": self.forced, "length": self.lengths}
         return pd.DataFrame(columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,8 +18,10 @@ from stopwise import models, rules
 from stopwise.data.axes import warn_if_swapped
 from stopwise.data.examples import Examples
 from stopwise.data.fingerprints import Fingerprints
+from stopwise.data.fresh import independent
 from stopwise.data.inputs import Inputs, InputStep
 from stopwise.data.labels import by_index, class_shares, known_indices, learn_classes
+from stopwise.data.padding import warn_if_padded
 from stopwise.data.series import SeriesSet
 from stopwise.decision import Decisions
 from stopwise.models import Model
@@ -40,7 +41,7 @@ from stopwise.streaming.engine import Engine
 from stopwise.streaming.scoring import all_scores, scored
 from stopwise.streaming.stream import Stream
 from stopwise.streaming.streams import Streams
-from stopwise.validation import check_integer
+from stopwise.validation import check_integer, warn
 
 
 class EarlyClassifier(ClassifierMixin, BaseEstimator):
@@ -197,6 +198,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         check_integer("random_state", self.random_state, 0)
         series = self._series(X, fitting=True)
         warn_if_swapped(series)
+        warn_if_padded(series)
         self.classes_, indices = learn_classes(y, len(series))
         self.prior_ = class_shares(self.prior, self.classes_, indices)
         self.n_steps_, self.n_channels_ = series.steps, series.channels
@@ -346,6 +348,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         confidence: float = 0.95,
         per_class: bool = False,
         conditional: bool = False,
+        copies: str = "once",
     ) -> Self:
         """Set a stopping rule with a guaranteed error rate, calibrated on series unseen in training.
 
@@ -358,7 +361,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X
             Calibration series that were not used in `fit`: at least 59 for an error rate of 5 % with the
-            default confidence.
+            default confidence. Series that equal a training series are left out with a warning; if they are
+            more than 5 %, an error is raised.
         y
             (n,) labels of the calibration series.
         error_rate
@@ -374,6 +378,10 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         conditional
             With `accuracy_gap`. True: for every step t, the guarantee holds among the series that are
             decided by step t.
+        copies
+            "once": series that are copies of each other, up to tiny changes, count as one, with a warning.
+            "all": equal series are independent draws, which happens if series are short and have few
+            distinct values.
 
         Returns
         -------
@@ -388,7 +396,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         >>> clf.calibrate(X[100:], y[100:], error_rate=0.1).rule_.guarantee.confidence
         0.95
         """
-        series, indices = self._fresh_series(X, y)
+        series, indices, counted = self._fresh_series(X, y, copies)
         self.rule_ = rules.calibrate(
             self.scores(series),
             indices,
@@ -398,6 +406,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             confidence=confidence,
             per_class=per_class,
             conditional=conditional,
+            counted=counted,
             prior=self.prior_,
             classes=self.classes_.tolist(),
             random_state=self.random_state,
@@ -413,6 +422,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         mean_time: float | None = None,
         objective: str | None = None,
         loss: Any = None,
+        copies: str = "once",
     ) -> Self:
         """Set the stopping rule that is best for a goal, without a guaranteed error rate.
 
@@ -421,7 +431,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X
-            Series that were not used in `fit`.
+            Series that were not used in `fit`, handled as in `calibrate`.
         y
             (n,) labels of these series.
         cost
@@ -432,8 +442,11 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         objective
             "harmonic_mean": maximize the harmonic mean of accuracy and 1 − earliness. The rule is an `SPRT`.
         loss
-            With `cost`: the loss of a wrong decision. One number (default 1), a (K, K) table by true class
-            (row) and decided class (column), or a dict {(true label, decided label): loss}.
+            With `cost`: the loss of a wrong decision. One number (default 1), or a dict
+            {(true label, decided label): loss}. If the labels are the integers 0 to K − 1, also a (K, K)
+            table by true class (row) and decided class (column).
+        copies
+            As in `calibrate`.
 
         Returns
         -------
@@ -449,25 +462,27 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(clf.decide(X[100:]).times.mean() <= 3)
         True
         """
+        goal = {"cost": cost, "mean_time": mean_time, "objective": objective, "loss": loss}
+        self._fit_rule(X, y, copies, goal)
+        return self
+
+    def _fit_rule(
+        self, X: Any, y: Any, copies: str, goal: dict[str, Any]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Set the rule; return scores, class indices and lengths of the series that it was fitted to."""
         check_is_fitted(self)
-        if X is None and y is None:
+        if X is None or y is None:
             raise ValueError(
                 f"`X` and `y` are needed: {type(self.model_).__name__} keeps no held-out scores of its "
                 "training series. Pass series that were not used in fit()."
             )
-        series, indices = self._fresh_series(X, y)
+        series, indices, counted = self._fresh_series(X, y, copies)
+        series, indices = series[counted], indices[counted]
+        scores = self.scores(series)
         self.rule_ = rules.fit_rule(
-            self.scores(series),
-            indices,
-            series.lengths,
-            cost=cost,
-            mean_time=mean_time,
-            objective=objective,
-            loss=loss,
-            prior=self.prior_,
-            classes=self.classes_.tolist(),
+            scores, indices, series.lengths, prior=self.prior_, classes=self.classes_.tolist(), **goal
         )
-        return self
+        return scores, indices, series.lengths
 
     def stream(self, state: Mapping[str, Any] | None = None) -> Stream:
         """Return a stream that classifies one series sample by sample.
@@ -601,23 +616,21 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "inputs_")
         series = self._series(X, fitting=False)
         if self.channel_names_ is not None and series.channel_names is not None:
-            series = series.with_channels(self.channel_names_)
+            return series.with_channels(self.channel_names_)
         self.inputs_.check_channels(series)
+        if self.channel_names_ is not None:
+            warn(
+                f"`X` has no channel names, so its channels must be {', '.join(self.channel_names_)}, in "
+                "this order. Pass the `series` of the data that stopwise.datasets.read returned, or "
+                "sw.SeriesSet(X, channel_names=[...])."
+            )
         return series
 
-    def _fresh_series(self, X: Any, y: Any) -> tuple[SeriesSet, np.ndarray]:
-        """Return series and class indices; raise an error if some series were used in `fit`."""
+    def _fresh_series(self, X: Any, y: Any, copies: str) -> tuple[SeriesSet, np.ndarray, np.ndarray]:
+        """Return series, class indices and which series count as independent draws."""
         series = self._checked_series(X)
         indices = known_indices("`y`", y, len(series), self.classes_)
-        if self._seen is None:
-            warnings.warn(
-                "the model was saved without fingerprints, so it is not checked whether series were used in "
-                "training. Make sure that they were not.",
-                stacklevel=3,
-            )
-        else:
-            self._seen.check_unseen(series)
-        return series, indices
+        return series, indices, independent(series, self._seen, copies)
 
     def _examples(self, series: SeriesSet, indices: np.ndarray, groups: Any = None) -> Examples:
         return Examples.of(series, self.inputs_, indices, len(self.classes_), groups)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from stopwise.atomic import atomic_write
 from stopwise.estimator import EarlyClassifier
+from stopwise.extras import extra
 
 __all__ = ["export_onnx"]
 
@@ -58,12 +59,10 @@ def export_onnx(clf: EarlyClassifier, path: str | Path) -> float:
     >>> export_onnx(sw.load("model"), "model.onnx")  # doctest: +SKIP
     1.2e-07
     """
-    try:
+    with extra("export", "the export to ONNX"):
         import onnx
         import onnxruntime
         import onnxscript  # noqa: F401 - used by torch.onnx.export
-    except ImportError as error:
-        raise ImportError("ONNX export needs more packages: pip install 'stopwise[export]'.") from error
     path = Path(path)
     graph = _Graph(clf)
     about = {

@@ -6,11 +6,21 @@ An error message names the argument, says what was expected and what was given, 
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+
+
+def warn(message: str) -> None:
+    """Give a UserWarning that points to the line outside stopwise that led to it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "stopwise":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -107,8 +117,8 @@ def inside(lengths: np.ndarray, steps: int) -> np.ndarray:
     return np.arange(steps) < lengths[:, None]
 
 
-def check_labels(y: Any, n: int, *, name: str = "y", item: str = "series") -> np.ndarray:
-    """Return y as an array (n,), one label per item."""
+def check_one_per_item(y: Any, n: int, *, name: str = "y", item: str = "series") -> np.ndarray:
+    """Return y as an array (n,) of any type, one label per item."""
     array = np.asarray(y)
     if array.shape != (n,):
         raise ValueError(f"`{name}` must have shape ({n},), one label per {item}; got shape {array.shape}.")
@@ -117,7 +127,7 @@ def check_labels(y: Any, n: int, *, name: str = "y", item: str = "series") -> np
 
 def check_class_indices(y: Any, n: int, classes: int, *, name: str = "y") -> np.ndarray:
     """Return y as an int array (n,) of class indices 0..K-1."""
-    array = check_labels(y, n, name=name)
+    array = check_one_per_item(y, n, name=name)
     if not np.issubdtype(array.dtype, np.integer):
         raise TypeError(
             f"`{name}` must hold class indices 0..{classes - 1} here; got dtype {array.dtype}. "

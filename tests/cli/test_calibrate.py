@@ -7,6 +7,7 @@ import pytest
 
 import stopwise as sw
 from helpers import early
+from stopwise.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,9 @@ def test_calibrate_in_place_with_json_output(run, folder):
 
 CASES = [
     (("--error-rate", 0.1, "--per-class"), "10 % of the new series of each class", "of class 'left', "),
+    (("--error-rate", "left=0.1,right=0.2"), "10 % of class 'left' and 20 %", "of class 'left', "),
+    (("--accuracy-gap", "left=0.1"), "nothing is guaranteed for class 'right'", "% of class 'left' decided"),
+    (("--error-rate", 0.1), "10 % of new series are", "% of all series decided wrongly."),
     (("--error-rate", "left=0.1"), "nothing is guaranteed for class 'right'", "% of class 'left' decided"),
     (("--accuracy-gap", 0.05), "correctly at their end", "decided wrongly, correctly at the end."),
     (
@@ -95,6 +99,8 @@ def test_evaluate_prints_the_guarantee_and_the_observed_rate(run, folder, option
         (("held.npz", "--error-rate", "0.001"), "No threshold can be shown to keep `error_rate`=0.001"),
         (("train.npz", "--error-rate", "0.05"), "200 of 200 were given to fit"),
         (("nothing.npz", "--error-rate", "0.05"), "nothing.npz does not exist"),
+        (("held.npz", "--error-rate", "left=0.1", "--per-class"), "`per_class` cannot be used with a dict"),
+        (("held.npz", "--error-rate", "0.1", "--conditional"), "needs one number as `accuracy_gap`"),
     ],
 )
 def test_invalid_arguments_print_one_line_and_keep_the_model(folder, arguments, message, refusal):
@@ -102,3 +108,18 @@ def test_invalid_arguments_print_one_line_and_keep_the_model(folder, arguments, 
     data, *rest = arguments
     assert message in refusal("calibrate", folder / "model", folder / data, *rest)
     assert (folder / "model" / "model.json").read_bytes() == before
+
+
+def test_warnings_are_one_line_without_code(folder, monkeypatch, capsys, tmp_path):
+    held = sw.datasets.read(folder / "held.npz")
+    sw.datasets.write(tmp_path / "twice.npz", np.concatenate([held.X] * 2), np.tile(held.y, 2))
+    arguments = ("calibrate", folder / "model", tmp_path / "twice.npz", "--error-rate", "0.1")
+    monkeypatch.setattr("sys.argv", ["stopwise", *map(str, arguments), "-o", str(tmp_path / "new")])
+    monkeypatch.setattr("warnings.filters", [])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert capsys.readouterr().err.startswith(
+        "stopwise: warning: `X` contains 800 of 1600 series that are copies"
+    )
+    assert sw.load(tmp_path / "new").rule_.guarantee.series == 800

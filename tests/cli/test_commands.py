@@ -85,8 +85,10 @@ def test_train_lists_the_options_of_a_model(run):
 
 def test_train_passes_settings_and_prior_to_the_model(run, folder, tmp_path):
     settings = ("--set", "order=1", "--set", "training.max_epochs=1", "--set", "loss=lllr")
-    prior = ("--prior", "left=0.25", "--prior", "right=0.75")
-    run("train", folder / "train.npz", "-o", tmp_path, "--model", "tanh", *settings, *prior, "--seed", 3)
+    for prior in (("--prior", "left=0.25", "--prior", "right=0.75"), ("--prior", "left=0.25, right=0.75")):
+        options = ("--model", "tanh", *settings, *prior, "--seed", 3, "--force")
+        run("train", folder / "train.npz", "-o", tmp_path, *options)
+        assert sw.load(tmp_path).prior == {"left": 0.25, "right": 0.75}
     clf = sw.load(tmp_path)
     assert isinstance(clf.model, sw.models.TanhTandem)
     assert (clf.model.order, clf.model.loss, clf.model.training.max_epochs) == (1, "lllr", 1)
@@ -103,6 +105,7 @@ def test_evaluate_prints_a_table(run, folder, model):
     assert "SPRT(error_rate=0.05)" in printed
     assert "SPRT(threshold=4.0)" in printed
     assert "AUSAT" in printed
+    assert "error: of all series; macro error: mean of the classes" in " ".join(printed.split())
     assert (folder / "sat.png").stat().st_size > 10_000
 
 
@@ -112,6 +115,12 @@ def test_evaluate_with_json_output_equals_the_library(run, folder, model):
     data = sw.datasets.read(folder / "test.csv")
     d = clf.decide(data.X)
     assert printed["n"] == 200
+    assert [row["class"] for row in printed["classes"]] == ["left", "right"]
+    for row in printed["classes"]:
+        own = data.y == row["class"]
+        assert row["series"] == own.sum()
+        assert row["error"] == pytest.approx((d.labels[own] != data.y[own]).mean())
+        assert row["mean_time"] == pytest.approx(d.times[own].mean())
     assert printed["rules"][0]["mean_time"] == d.times.mean()
     assert printed["rules"][0]["accuracy"] == pytest.approx((d.labels == data.y).mean())
 

@@ -45,7 +45,7 @@ def test_features_can_be_used_by_train_and_evaluate(run, videos, tmp_path):
     )
     result = json.loads(run("evaluate", tmp_path / "m", tmp_path / "f" / "test", "--json"))
     assert result["n"] == 4
-    assert result["rules"][0]["error"] == 0
+    assert result["rules"][0]["macro_error"] == 0
 
 
 def test_no_note_on_untrained_weights_with_fit(run, videos, tmp_path):
@@ -77,5 +77,5 @@ def test_a_missing_folder_raises(run, tmp_path):
 
 def test_the_error_without_pyav_names_the_extra(run, videos, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(ImportError, match=r"reading videos needs PyAV: pip install 'stopwise\[video\]'"):
+    with pytest.raises(ImportError, match=r"reading videos needs av: pip install 'stopwise\[video\]'"):
         run("features", videos, "--backbone", "small", "-o", tmp_path / "f")

@@ -39,6 +39,32 @@ def test_json_output_contains_the_observed_results(run, folder, goal):
         assert decisions.times.mean() <= 2.5
 
 
+def test_losses_by_name(run, folder):
+    losses = ("--loss", "left:right=20", "--loss", "right:left=1")
+    arguments = ("fit-rule", folder / "model", folder / "held.npz", "--cost", 0.01, *losses)
+    printed = run(*arguments, "-o", folder / "careful").splitlines()
+    assert any("true class" in line and "decided left" in line for line in printed)
+    assert any(line.replace("│", " ").split() == ["left", "0", "20"] for line in printed)
+    assert any(line.replace("│", " ").split() == ["right", "1", "0"] for line in printed)
+    clf, held = sw.load(folder / "careful"), sw.datasets.read(folder / "held.npz")
+    expected = sw.load(folder / "model").fit_rule(
+        held.X, held.y, cost=0.01, loss={("left", "right"): 20, ("right", "left"): 1}
+    )
+    assert clf.rule_ == expected.rule_
+    summary = json.loads(run(*arguments, "-o", folder / "careful", "--json"))
+    assert summary["loss"] == {"left:right": 20, "right:left": 1}
+    assert run(*arguments[:5], "--cost", 0.01, "--loss", 1, "-o", folder / "one")
+    assert sw.load(folder / "one").rule_.loss.tolist() == [[0, 1], [1, 0]]
+
+
+def test_the_series_are_scored_once(run, folder, monkeypatch):
+    calls = []
+    scores = sw.EarlyClassifier.scores
+    monkeypatch.setattr(sw.EarlyClassifier, "scores", lambda *a: calls.append(1) or scores(*a))
+    run("fit-rule", folder / "model", folder / "held.npz", "--mean-time", 3, "-o", folder / "once")
+    assert calls == [1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -46,6 +72,15 @@ def test_json_output_contains_the_observed_results(run, folder, goal):
         (("held.npz", "--cost", "0.01", "--mean-time", "3"), "exactly one"),
         (("held.npz", "--objective", "speed"), "harmonic_mean"),
         (("train.npz", "--cost", "0.01"), "200 of 200 were given to fit"),
+        (("held.npz", "--mean-time", "3", "--loss", "2"), "`loss` can only be used with `cost`"),
+        (("held.npz", "--cost", "0.01", "--loss", "left:right=2"), "missing: ('right', 'left')"),
+        (("held.npz", "--cost", "0.01", "--loss", "left:up=2"), "Known pairs: left:right, right:left."),
+        (
+            ("held.npz", "--cost", "0.01", "--loss", "left:right=2", "--loss", "left:right=3"),
+            "once for each pair of classes; got 'left:right=3'",
+        ),
+        (("held.npz", "--cost", "0.01", "--loss", "left:right=x"), "--loss must be a number"),
+        (("held.npz", "--cost", "0.01", "--copies", "twice"), "'once', 'all'; got 'twice'"),
     ],
 )
 def test_invalid_arguments_print_one_line_and_keep_the_model(folder, arguments, message, refusal):

@@ -95,3 +95,13 @@ def test_groups_of_the_wrong_length_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.zeros((2, 3, 1)), y=[0, 1], g=[1, 2, 3])
     with pytest.raises(ValueError, match=r"the groups must have shape .2,., one per series; got .3,."):
         read(tmp_path / "a.npz", groups="g")
+
+
+def test_missing_steps_in_a_file_are_warned_about(tmp_path):
+    path = tmp_path / "gap.csv"
+    path.write_text("series,time,label,u\na,0,x,1\na,1,x,2\na,3,x,4\nb,5,y,1\nb,6,y,2\n")
+    with pytest.warns(UserWarning, match="1 of 2 series have missing steps, such as series 'a'.*empty cells"):
+        data = read(path)
+    assert data.lengths.tolist() == [3, 2]
+    path.write_text("series,time,label,u\na,0,x,1\na,1,x,2\na,2,x,\na,3,x,4\nb,5,y,1\nb,6,y,2\n")
+    assert read(path).lengths.tolist() == [4, 2]  # no warning

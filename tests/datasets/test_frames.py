@@ -8,6 +8,7 @@ import stopwise as sw
 from helpers import early
 
 rng = np.random.default_rng(0)
+DATES = pd.to_datetime(["2026-01-03", "2026-01-01", "2026-01-01", "2026-01-02", "2026-01-02"])
 
 
 def frame(**columns):
@@ -57,8 +58,7 @@ def test_irregular_times_are_used_in_order_with_a_warning():
 
 
 def test_dates_are_sorted():
-    dates = pd.to_datetime(["2026-01-03", "2026-01-01", "2026-01-01", "2026-01-02", "2026-01-02"])
-    assert values(read(frame(t=dates))) == values(read(frame()))
+    assert values(read(frame(t=DATES))) == values(read(frame()))
 
 
 def test_channels_can_be_chosen_and_ordered():
@@ -66,16 +66,72 @@ def test_channels_can_be_chosen_and_ordered():
     assert values(read(frame(), channels=["v", "u"]))[1][0] == [1.0, 10]
 
 
-def test_polars_frames_give_the_same():
+@pytest.mark.parametrize("columns", [{}, {"t": [6, 0, 0, 2, 2]}, {"t": DATES}, {"u": [1, None, 3, 4, 5]}])
+def test_polars_frames_give_the_same(columns):
     polars = pytest.importorskip("polars")
-    assert values(read(polars.from_pandas(frame()))) == values(read(frame()))
+    expected = frame(**columns)
+    found = read(polars.DataFrame(expected.to_dict("list")))
+    assert str(values(found)) == str(values(read(expected)))
+    assert found.y.tolist() == ["ill", "well"]
+    assert found.groups.tolist() == [7, 8]
+
+
+def test_the_errors_of_polars_frames_are_the_same():
+    polars = pytest.importorskip("polars")
+    for columns, message in (
+        ({"t": [0, 0, 0, 1, 1]}, "series 'b' has two rows at 0"),
+        ({"t": ["2", "10", "9", "1", "1"]}, "must hold numbers or dates"),
+        ({"t": [None, 0, 0, 1, 1]}, "column 't' has 1 empty cells"),
+        ({"u": list("abcde")}, "column 'u' must hold numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(polars.DataFrame(frame().to_dict("list") | columns))
+    with pytest.raises(ValueError, match="seems to have one row per sample"):
+        early().fit(polars.DataFrame({"series": [1, 1, 2, 2], "u": [1.0, 2, 3, 4]}), [0, 0, 1, 1])
+    with pytest.raises(TypeError, match=r"`df` must be a data frame.*Collect a lazy frame"):
+        read(polars.DataFrame(frame().to_dict("list")).lazy())
+
+
+def test_what_is_no_frame_is_refused():
+    with pytest.raises(TypeError, match="`df` must be a data frame, such as one of pandas or polars; got nd"):
+        read(np.zeros((3, 4)))
+    with pytest.raises(TypeError, match="`X` is a LabeledSeries: pass its `series`, and its `y`"):
+        early().fit(read(frame()), ["ill", "well"])
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pd.to_datetime(["2026-01-04", "2026-01-01", "2026-01-01", "2026-01-02", "2026-01-02"]),
+        [1.5, 0.0, 0.0, 0.5, 0.5],
+        [1_700_000_000.03, 1_700_000_000.0, 1_700_000_000.0, 1_700_000_000.01, 1_700_000_000.01],
+        pd.to_timedelta([3, 0, 0, 1, 1], "h"),
+    ],
+    ids=["dates", "fractions", "seconds since 1970", "durations"],
+)
+def test_missing_steps_of_any_regular_times_become_nan(times):
+    data = read(frame(t=times))
+    first = data.X.batch(np.array([0]))[0][0]
+    assert np.isnan(first[2]).all()
+    assert first[[0, 1, 3], 0].tolist() == [20, 21, 22]
+
+
+def test_jitter_is_no_gap():
+    data = read(frame(t=[2.2, 0.0, 0.0, 1.1, 0.9]))
+    assert data.lengths.tolist() == [3, 2]
+    with pytest.warns(UserWarning, match=r"between samples is 1.1 at the median and up to 2.7"):
+        read(frame(t=[3.6, 0.0, 0.0, 1.1, 0.9]))
 
 
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
         ({"t": [0, 0, 0, 1, 1]}, {}, "series 'b' has two rows at 0 in column 't'"),
-        ({"t": [np.nan, 0, 0, 1, 1]}, {}, "series 'b' has a row without a time"),
+        ({"t": [np.nan, 0, 0, 1, 1]}, {}, "`time`: column 't' has 1 empty cells"),
+        ({"t": ["2", "10", "9", "1", "1"]}, {}, "column 't' must hold numbers or dates; got '2'. Convert"),
+        ({"t": [True, False, False, True, True]}, {}, "column 't' must hold numbers or dates; got"),
+        ({"y": ["ill", None, "ill", None, "ill"]}, {}, "`label`: column 'y' has empty cells"),
+        ({"patient": [1, 2, 1, 2, 1]}, {}, "column 'patient' looks like an identifier.*groups='patient'"),
         ({"y": ["ill", "well", "well", "well", "ill"]}, {}, "series 'b' has 'ill' and 'well'"),
         ({"ward": [7, 8, 7, 8, 9]}, {}, "`groups`: column 'ward' must be the same"),
         ({"u": list("abcde")}, {}, "column 'u' must hold numbers"),
@@ -128,7 +184,9 @@ def test_arrays_without_names_are_taken_by_position():
     data = sw.from_frame(many("uv"), series="who", time="t", label="y")
     clf = early(order=0, max_epochs=1, polish=False).fit(data.X, data.y)
     X = data.X.batch(np.arange(len(data)))[0]
-    np.testing.assert_array_equal(clf.scores(X), clf.scores(data.X))
+    with pytest.warns(UserWarning, match="`X` has no channel names, so its channels must be u, v, in this"):
+        scores = clf.scores(X)
+    np.testing.assert_array_equal(scores, clf.scores(data.X))
 
 
 def test_decisions_as_a_frame():

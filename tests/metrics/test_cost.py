@@ -61,7 +61,7 @@ def test_summary_is_complete_and_json_serializable():
     assert summary.pop("class_error") == [0.0, 0.5, 0.0]
     assert summary == pytest.approx(
         {
-            "error": 1 / 6,
+            "macro_error": 1 / 6,
             "accuracy": 0.75,
             "mean_time": 3.5,
             "std_time": 7.25**0.5,

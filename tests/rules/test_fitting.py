@@ -127,6 +127,12 @@ def pairs(**changes):
         ({"cost": -1.0}, ValueError, r"`cost` must be in \(0, inf\); got -1"),
         ({"cost": 0.1, "prior": [0.5, 0.3, 0.2]}, ValueError, r"`prior` must have shape \(2,\)"),
         ({"mean_time": 3, "prior": [0.5, 0.6]}, ValueError, "`prior` must be positive and sum to 1"),
+        (
+            pairs(loss=[[0, 1], [2, 0]]),
+            ValueError,
+            "clear only if the labels are 0 to K − 1; they are 'a', 'b'",
+        ),
+        (pairs(classes=[1, 2], loss=[[0, 1], [2, 0]]), ValueError, "they are 1, 2. Name the losses"),
         (pairs(classes=None), ValueError, "`loss` as a dict .* needs `classes`"),
         (
             pairs(classes=["a", "b", "c"]),

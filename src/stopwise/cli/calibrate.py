@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from stopwise.cli.common import (
     AsJson,
     Channels,
+    Copies,
     Data,
     Drop,
     Layout,
     app,
-    as_number,
     class_indices,
     console,
-    named_numbers,
+    one_or_named,
     plain,
     read_labeled,
 )
-
-if TYPE_CHECKING:
-    from stopwise.estimator import EarlyClassifier
 
 
 @app.command()
@@ -34,7 +31,8 @@ def calibrate(
     error_rate: Annotated[
         list[str] | None,
         typer.Option(
-            help="Maximum share of wrong decisions on new series: 0.05, or CLASS=0.05 (can be repeated)."
+            help="Maximum share of wrong decisions on new series: 0.05, or CLASS=0.05 for each class, "
+            "repeated or separated by commas."
         ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Probability that the guarantee holds.")] = 0.95,
@@ -42,10 +40,10 @@ def calibrate(
         bool, typer.Option("--per-class", help="The guarantee holds for each class separately.")
     ] = False,
     accuracy_gap: Annotated[
-        float | None,
+        list[str] | None,
         typer.Option(
             help="Instead of --error-rate: maximum share of series that are decided wrongly but would have "
-            "been decided correctly at their end."
+            "been decided correctly at their end; one number or CLASS=0.05."
         ),
     ] = None,
     conditional: Annotated[
@@ -59,6 +57,7 @@ def calibrate(
         Path | None,
         typer.Option("--out", "-o", help="Folder for the calibrated model (default: replace MODEL)."),
     ] = None,
+    copies: Copies = "once",
     channels: Channels = None,
     drop: Drop = None,
     layout: Layout = "steps-first",
@@ -72,11 +71,12 @@ def calibrate(
     clf.calibrate(
         series.series,
         clf.classes_[class_indices(clf, series)],
-        error_rate=_rates(clf, error_rate),
+        error_rate=one_or_named("--error-rate", error_rate, clf.classes_),
         confidence=confidence,
         per_class=per_class,
-        accuracy_gap=accuracy_gap,
+        accuracy_gap=one_or_named("--accuracy-gap", accuracy_gap, clf.classes_),
         conditional=conditional,
+        copies=copies,
     )
     clf.save(out or model)
     words = str(clf.rule_.guarantee)  # type: ignore[attr-defined]
@@ -86,12 +86,3 @@ def calibrate(
         return
     console.print(words, highlight=False)
     console.print(f"Model: {out or model}\nNext: stopwise evaluate {out or model} TEST_DATA", soft_wrap=True)
-
-
-def _rates(clf: EarlyClassifier, given: list[str] | None) -> Any:
-    """Return one rate, or a dict {label: rate} from strings CLASS=RATE."""
-    if not given:
-        return None
-    if len(given) == 1 and "=" not in given[0]:
-        return as_number("--error-rate", given[0])
-    return named_numbers("--error-rate", given, clf.classes_)

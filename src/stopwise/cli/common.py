@@ -62,6 +62,14 @@ Groups = Annotated[
         "such as those of one person; they are never split between training and validation.",
     ),
 ]
+Copies = Annotated[
+    str,
+    typer.Option(
+        "--copies",
+        help="once: series that are copies of each other count once. all: equal series are independent "
+        "draws, because they are short and have few distinct values.",
+    ),
+]
 Layout = Annotated[
     str,
     typer.Option("--layout", help="Axes of X in .npz and .npy files: steps-first or channels-first."),
@@ -118,10 +126,15 @@ def class_indices(clf: EarlyClassifier, series: LabeledSeries) -> np.ndarray:
 
 
 def named_numbers(option: str, given: list[str], classes: np.ndarray) -> dict[Any, float]:
-    """Return {label: number} from strings CLASS=NUMBER; `option` is used in error messages."""
-    names = {str(label): label for label in classes}
+    """Return {label: number} from strings CLASS=NUMBER or CLASS=NUMBER,CLASS=NUMBER.
+
+    `option` is used in error messages.
+    """
+    names = {str(label): label for label in classes.tolist()}
     numbers: dict[Any, float] = {}
-    for text in given:
+    # A name may contain a comma.
+    parts = [[text] if text.rpartition("=")[0] in names else text.split(",") for text in given]
+    for text in (part.strip() for own in parts for part in own):
         name, sign, number = text.rpartition("=")
         if not sign or name not in names or names[name] in numbers:
             raise ValueError(
@@ -130,6 +143,35 @@ def named_numbers(option: str, given: list[str], classes: np.ndarray) -> dict[An
             )
         numbers[names[name]] = as_number(option, number)
     return numbers
+
+
+def one_or_named(option: str, given: list[str] | None, classes: np.ndarray) -> Any:
+    """Return one number, a dict {label: number}, or None if the option is not given."""
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        return as_number(option, given[0])
+    return named_numbers(option, given, classes)
+
+
+def named_losses(given: list[str] | None, classes: np.ndarray) -> Any:
+    """Return one number, a dict {(true label, decided label): loss}, or None if the option is not given."""
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        return as_number("--loss", given[0])
+    labels = classes.tolist()
+    pairs = {f"{true}:{decided}": (true, decided) for true in labels for decided in labels if true != decided}
+    losses: dict[Any, float] = {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        if name not in pairs or pairs[name] in losses:
+            raise ValueError(
+                f"--loss must be one number, or TRUE:DECIDED=NUMBER once for each pair of classes; got "
+                f"{text!r}. Known pairs: {', '.join(list(pairs)[:10])}."
+            )
+        losses[pairs[name]] = as_number("--loss", number)
+    return losses
 
 
 def named_shares(option: str, given: list[str] | None, classes: np.ndarray) -> str | dict[Any, float] | None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -23,6 +24,7 @@ from stopwise.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from stopwise.decision import Decisions
     from stopwise.rules import Guarantee, Rule
 
 FEW = 100  # minimum number of series for an observed share
@@ -58,10 +60,12 @@ def evaluate(
     scores, lengths = clf.scores(X), X.lengths
     rules: list[Rule] = [clf.rule_, *(SPRT(a) for a in threshold or [2.0, 5.0, 10.0])]
     rules = [rule.with_prior(clf.prior_) for rule in rules]
+    decided = [rule.decide(scores, lengths) for rule in rules]
     rows = [
-        {"rule": _name(rule)} | summarize(rule.decide(scores, lengths), y, len(clf.classes_))
-        for rule in rules
+        {"rule": _name(rule)} | summarize(decisions, y, len(clf.classes_))
+        for rule, decisions in zip(rules, decided)
     ]
+    by_class = _by_class(decided[0], y, clf.classes_)
     guaranteed: dict[str, Any] = {}
     if isinstance(clf.rule_, Calibrated):
         seen = observed_rate(clf.rule_.with_prior(clf.prior_), scores, y, lengths, min_series=FEW)
@@ -76,13 +80,14 @@ def evaluate(
     if as_json:
         print(
             json.dumps(
-                plain({"n": len(y), "ausat": ausat(curve), "rules": rows} | guaranteed),
+                plain({"n": len(y), "ausat": ausat(curve), "rules": rows, "classes": by_class} | guaranteed),
                 indent=2,
                 allow_nan=False,
             )
         )
         return
     console.print(_evaluation_table(rows, len(y)))
+    console.print(_class_table(by_class))
     console.print(f"Area under the speed-accuracy curve (AUSAT): {ausat(curve):.4f}")
     if isinstance(clf.rule_, Calibrated):
         console.print(f"[bold]Guarantee:[/] {clf.rule_.guarantee}", highlight=False)
@@ -108,24 +113,51 @@ def _observed(guarantee: Guarantee, seen: Any) -> str:
     if guarantee.conditional:
         return f"{seen:.2%} {wrong}, at the worst step by which at least {FEW} series were decided."
     if not isinstance(guarantee.level, tuple):
-        return f"{seen:.2%} {wrong}."
+        return f"{seen:.2%} of all series {wrong}."
     asked = zip(guarantee.classes or (), guarantee.level, seen)
     shares = [f"{rate:.2%} of class {name!r}" for name, level, rate in asked if level is not None]
     return f"{', '.join(shares)} {wrong}."
 
 
 def _evaluation_table(rows: list[dict[str, Any]], n: int) -> Table:
-    table = Table(title=f"{n} series; the first row is the rule of the model")
+    table = Table(
+        title=f"{n} series; the first row is the rule of the model",
+        caption="error: of all series; macro error: mean of the classes",
+    )
     table.add_column("rule", overflow="fold")
-    for name in ("error", "mean\ntime", "forced", "earli-\nness", "harmonic\nmean"):
+    for name in ("error", "macro\nerror", "mean\ntime", "forced", "earli-\nness", "harmonic\nmean"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             row["rule"],
-            f"{row['error']:.2%}",
+            f"{1 - row['accuracy']:.2%}",
+            f"{row['macro_error']:.2%}",
             f"{row['mean_time']:.2f}",
             f"{row['forced']:.1%}",
             f"{row['earliness']:.3f}",
             f"{row['harmonic_mean']:.3f}",
         )
+    return table
+
+
+def _by_class(decisions: Decisions, y: np.ndarray, classes: np.ndarray) -> list[dict[str, Any]]:
+    """Return number of series, error rate and mean time of each class, for decisions by class index."""
+    found = []
+    for k, label in enumerate(classes.tolist()):
+        own = y == k
+        count = int(own.sum())
+        error = float((decisions.labels[own] != k).mean()) if count else np.nan
+        time = float(decisions.times[own].mean()) if count else np.nan
+        found.append({"class": label, "series": count, "error": error, "mean_time": time})
+    return found
+
+
+def _class_table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="The rule of the model, by true class")
+    table.add_column("class", overflow="fold")
+    for name in ("series", "error", "mean\ntime"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        shown = (f"{row['error']:.2%}", f"{row['mean_time']:.2f}") if row["series"] else ("–", "–")
+        table.add_row(str(row["class"]), str(row["series"]), *shown)
     return table

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from stopwise.cli.common import (
     AsJson,
     Channels,
+    Copies,
     Data,
     Drop,
     Layout,
     app,
     class_indices,
     console,
+    named_losses,
     plain,
     read_labeled,
 )
@@ -28,7 +31,14 @@ def fit_rule(
     data: Data,
     cost: Annotated[
         float | None,
-        typer.Option(help="Minimize the expected cost: this cost per sample, and 1 per wrong decision."),
+        typer.Option(help="Minimize the expected cost: this cost per sample, and --loss per wrong decision."),
+    ] = None,
+    loss: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --cost: the loss of a wrong decision, one number (default 1) or TRUE:DECIDED=NUMBER, "
+            "repeated for each pair of classes, such as --loss died:survived=20 --loss survived:died=1."
+        ),
     ] = None,
     mean_time: Annotated[
         float | None,
@@ -41,6 +51,7 @@ def fit_rule(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder for the model (default: replace MODEL).")
     ] = None,
+    copies: Copies = "once",
     channels: Channels = None,
     drop: Drop = None,
     layout: Layout = "steps-first",
@@ -55,20 +66,31 @@ def fit_rule(
     from stopwise.metrics import summarize
 
     clf = load(model)
-    indices = class_indices(clf, series)
-    X = series.series
-    clf.fit_rule(X, clf.classes_[indices], cost=cost, mean_time=mean_time, objective=objective)
+    losses = named_losses(loss, clf.classes_)
+    goal = {"cost": cost, "mean_time": mean_time, "objective": objective, "loss": losses}
+    labels = clf.classes_[class_indices(clf, series)]
+    scores, indices, lengths = clf._fit_rule(series.series, labels, copies, goal)
     clf.save(out or model)
-    decisions = clf.rule_.with_prior(clf.prior_).decide(clf.scores(X), X.lengths)
-    seen = summarize(decisions, indices, len(clf.classes_))
+    seen = summarize(clf.rule_.with_prior(clf.prior_).decide(scores, lengths), indices, len(clf.classes_))
     if as_json:
         summary = {"model": str(out or model), "rule": clf.rule_.to_dict(), "observed": seen}
+        if isinstance(losses, dict):
+            summary["loss"] = {f"{true}:{decided}": value for (true, decided), value in losses.items()}
         print(json.dumps(plain(summary), indent=2, allow_nan=False))
         return
+    if isinstance(losses, dict):
+        console.print(_loss_table(losses, clf.classes_.tolist()))
     console.print(
-        f"{clf.rule_!r}: on these {len(X)} series accuracy {seen['accuracy']:.1%}, mean time "
+        f"{clf.rule_!r}: on these {len(indices)} series accuracy {seen['accuracy']:.1%}, mean time "
         f"{seen['mean_time']:.2f} samples, earliness {seen['earliness']:.3f}. No error rate is guaranteed; "
         "use `stopwise calibrate` for that.",
         highlight=False,
     )
     console.print(f"Model: {out or model}\nNext: stopwise evaluate {out or model} TEST_DATA", soft_wrap=True)
+
+
+def _loss_table(losses: dict[Any, float], labels: list[Any]) -> Table:
+    table = Table("true class", *(f"decided {label}" for label in labels), title="Loss of a decision")
+    for true in labels:
+        table.add_row(str(true), *(f"{losses.get((true, decided), 0.0):g}" for decided in labels))
+    return table

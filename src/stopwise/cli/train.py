@@ -51,7 +51,8 @@ def train(
     prior: Annotated[
         list[str] | None,
         typer.Option(
-            help="Class frequencies: empirical (default), uniform, or CLASS=SHARE, repeated for each class."
+            help="Class frequencies: empirical (default), uniform, or CLASS=SHARE for each class, repeated "
+            "or separated by commas."
         ),
     ] = None,
     standardize: Annotated[

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
+
+from stopwise.validation import warn
 
 LOOKED_AT = 1 << 18  # numbers that are examined
 # Column names that a table with one row per series does not have.
@@ -54,12 +55,10 @@ def warn_if_swapped(series: Any) -> None:
     rows = np.arange(min(len(series), series.rows_of(LOOKED_AT)))
     if shape[1] > 1 and not _smoother_along_channels(series.batch(rows)[0].astype(np.float64)):
         return
-    warnings.warn(
+    warn(
         f"`X` has shape {shape}, that is {shape[1]} step(s) and {shape[2]} channels. If these are "
         f"{shape[1]} channel(s) and {shape[2]} steps (channels first), pass X.transpose(0, 2, 1), or "
         "--layout channels-first on the command line.",
-        UserWarning,
-        stacklevel=3,
     )
 
 

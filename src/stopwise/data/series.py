@@ -61,6 +61,8 @@ class SeriesSet:
     channel_names: tuple[str, ...] | None
 
     def __init__(self, X: Any, lengths: Any = None, channel_names: Sequence[str] | None = None) -> None:
+        if isinstance(getattr(X, "series", None), SeriesSet):
+            raise TypeError(f"`X` is a {type(X).__name__}: pass its `series`, and its `y` as labels.")
         if isinstance(X, SeriesSet):
             self.__dict__ |= X.__dict__
         else:

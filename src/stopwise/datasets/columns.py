@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -51,7 +50,7 @@ class Columns:
         return [name for name in names if name not in self.drop and name != self.groups]
 
 
-def refuse_identifiers(path: Path, names: Sequence[str], series: Sequence[np.ndarray]) -> None:
+def refuse_identifiers(where: str, names: Sequence[str], series: Sequence[np.ndarray]) -> None:
     """Raise an error if a column of series (T_i, d) identifies the series and measures nothing."""
     if max(len(x) for x in series) == 1:
         return
@@ -63,7 +62,7 @@ def refuse_identifiers(path: Path, names: Sequence[str], series: Sequence[np.nda
         distinct = len(np.unique(values)) == len(values) >= ENOUGH_SERIES
         if whole and (distinct or IDENTIFIERS.fullmatch(name)) and len(np.unique(values)) > 1:
             raise ValueError(
-                f"{path}: column {name!r} looks like an identifier: one integer per series. Say what it is: "
+                f"{where}: column {name!r} looks like an identifier: one integer per series. Say what it is: "
                 f"groups={name!r} (--groups {name}) if series with the same value belong together, "
-                f"drop=[{name!r}] (--drop {name}), or list all channels (--channels)."
+                f"leave it out (--drop {name}), or list all channels: channels=... (--channels)."
             )

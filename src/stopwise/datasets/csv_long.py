@@ -16,6 +16,7 @@ import numpy as np
 from stopwise.datasets.columns import Columns, refuse_identifiers
 from stopwise.datasets.labeled import LabeledSeries, from_list
 from stopwise.datasets.npz import check_exists
+from stopwise.datasets.time_grid import warn_of_gaps
 
 RESERVED = ("series", "time", "label")
 
@@ -72,7 +73,8 @@ def read_csv(path: Path, columns: Columns) -> LabeledSeries:
     y = None if header.label is None else labels_from_text([str(one.label) for one in found.values()])
     groups = None if header.groups is None else np.array([one.group for one in found.values()])
     if columns.channels is None:
-        refuse_identifiers(path, list(header.channels), series)
+        refuse_identifiers(str(path), list(header.channels), series)
+    warn_of_gaps(str(path), list(found), [np.array(sorted(one.rows)) for one in found.values()])
     return replace(from_list(series, y, tuple(found), tuple(header.channels)), groups=groups)
 
 

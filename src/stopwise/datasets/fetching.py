@@ -20,6 +20,7 @@ from stopwise.datasets.catalog import CATALOG, DatasetInfo, Download, how_to_get
 from stopwise.datasets.labeled import to_padded
 from stopwise.datasets.registry import DATA_VARIABLE
 from stopwise.datasets.ts import read_ts
+from stopwise.extras import extra
 from stopwise.progress import Reporter
 from stopwise.validation import check_choice
 
@@ -124,11 +125,9 @@ def _folder(folder: str | os.PathLike[str] | None) -> Path:
 
 def _download(download: Download, target: Path) -> Path:
     """Download one file and verify its checksum."""
-    try:
+    with extra("datasets", "fetch"):
         import pooch
         import requests
-    except ImportError as error:
-        raise ImportError("fetch needs pooch: pip install 'stopwise[datasets]'.") from error
     downloader = pooch.HTTPDownloader(timeout=TIMEOUT, chunk_size=2**16)
     try:
         with _quiet(pooch.get_logger()):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +9,9 @@ import narwhals as nw
 import numpy as np
 
 from stopwise.data.series import SeriesSet
+from stopwise.datasets.columns import refuse_identifiers
 from stopwise.datasets.labeled import LabeledSeries
-
-MOST_FILLED = 3  # rows after filling gaps, as a multiple of the rows
+from stopwise.datasets.time_grid import as_numbers, places, step_to_fill
 
 
 def from_frame(
@@ -27,8 +25,9 @@ def from_frame(
 ) -> LabeledSeries:
     """Return the series of a data frame in long form, which has one row per sample.
 
-    Rows may be in any order; they are sorted by time. Where times are integers on a regular grid, missing
-    steps become NaN, so use `EarlyClassifier(missing="mask")`. Otherwise samples are used in their order.
+    Rows may be in any order; they are sorted by time. Where the times lie on a regular grid, missing steps
+    become NaN, so use `EarlyClassifier(missing="mask")`. Otherwise samples are used in their order, with a
+    warning if the times between them differ much.
 
     Parameters
     ----------
@@ -41,7 +40,8 @@ def from_frame(
     label
         Column of the label, the same in all rows of a series. None: the series have no labels.
     channels
-        Columns of the channels. None: all columns that are not used otherwise.
+        Columns of the channels. None: all columns that are not used otherwise; a column with one integer
+        per series looks like an identifier and is refused.
     groups
         Column of the group, such as the patient, the same in all rows of a series.
 
@@ -62,17 +62,26 @@ def from_frame(
     >>> data.X.shape, data.y.tolist(), data.names, data.channels
     ((2, 2, 1), ['ill', 'well'], ('a', 'b'), ('pulse',))
     """
-    frame = nw.from_native(df, eager_only=True)
+    try:
+        frame = nw.from_native(df, eager_only=True)
+    except TypeError:
+        raise TypeError(
+            f"`df` must be a data frame, such as one of pandas or polars; got {type(df).__name__}. Collect a "
+            "lazy frame first."
+        ) from None
     used = {"series": series, "time": time, "label": label, "groups": groups}
     names = _channels(frame, used, channels)
     rows_of = _rows_by_series(frame, series)
-    times, values = _column(frame, time), _values(frame, names)  # (rows,), (rows, d)
-    order = {name: _sorted_rows(name, rows, times, time) for name, rows in rows_of.items()}
-    step = _grid(times, order)
-    arrays = [_regular(values[rows], times[rows], step) for rows in order.values()]
+    times, values = _times(frame, time), _values(frame, names)  # (rows,), (rows, d)
+    shown = _column(frame, time)
+    order = [_sorted_rows(name, rows, times, shown, time) for name, rows in rows_of.items()]
+    if channels is None:
+        refuse_identifiers("`channels`", names, [values[rows] for rows in order])
+    step = step_to_fill([times[rows] for rows in order])
+    arrays = [_regular(values[rows], times[rows], step) for rows in order]
     X = SeriesSet(arrays, channel_names=names)
-    y = None if label is None else _constant(_column(frame, label), rows_of, "label", label)
-    members = None if groups is None else _constant(_column(frame, groups), rows_of, "groups", groups)
+    y = None if label is None else _constant(frame, rows_of, "label", label)
+    members = None if groups is None else _constant(frame, rows_of, "groups", groups)
     return LabeledSeries(X, y, X.lengths, tuple(map(str, rows_of)), tuple(names), members)
 
 
@@ -125,55 +134,47 @@ def _rows_by_series(frame: Any, series: str) -> dict[Any, np.ndarray]:
     return {key: np.array(rows) for key, rows in found.items()}
 
 
-def _sorted_rows(name: Any, rows: np.ndarray, times: np.ndarray, column: str) -> np.ndarray:
-    """Return the rows of a series sorted by time; raise an error if a time is missing or repeated."""
-    own = times[rows]
-    if np.equal(own, own).sum() < len(own):
-        raise ValueError(f"`time`: series {name!r} has a row without a time in column {column!r}.")
-    order = np.argsort(own, kind="stable")
-    repeated = np.flatnonzero(own[order][1:] == own[order][:-1])
+def _times(frame: Any, column: str) -> np.ndarray:
+    """Return the times (rows,) as numbers."""
+    times = _column(frame, column)
+    empty = frame[column].is_null().to_numpy() | np.not_equal(times, times)
+    if empty.any():
+        raise ValueError(
+            f"`time`: column {column!r} has {int(empty.sum())} empty cells. Fill them, or remove these rows."
+        )
+    return as_numbers(column, times)
+
+
+def _sorted_rows(name: Any, rows: np.ndarray, times: np.ndarray, shown: Any, column: str) -> np.ndarray:
+    """Return the rows of a series sorted by time; raise an error if a time is repeated."""
+    order = np.argsort(times[rows], kind="stable")
+    own = times[rows][order]
+    repeated = np.flatnonzero(own[1:] == own[:-1])
     if len(repeated):
         raise ValueError(
-            f"`time`: series {name!r} has two rows at {own[order][repeated[0]]} in column {column!r}. "
-            "Remove one of them, or use a finer time."
+            f"`time`: series {name!r} has two rows at {shown[rows[order[repeated[0]]]]} in column "
+            f"{column!r}. Remove one of them, or use a finer time."
         )
     return rows[order]
 
 
-def _grid(times: np.ndarray, order: dict[Any, np.ndarray]) -> int | None:
-    """Return the step of integer times on a regular grid; None if gaps are not filled."""
-    whole = times.dtype.kind in "iu" or (times.dtype.kind == "f" and bool((times == np.round(times)).all()))
-    if not whole:
-        return None
-    own = [times[rows].astype(np.int64) for rows in order.values()]
-    step = math.gcd(*(int(gap) for one in own for gap in np.diff(one)))
-    if step == 0:
-        return None  # series of one sample
-    filled = sum(int(one[-1] - one[0]) // step + 1 for one in own)
-    if filled > MOST_FILLED * len(times):
-        warnings.warn(
-            f"`time`: the times are irregular ({len(times)} samples on a grid of {filled} steps), so gaps "
-            "are not filled: samples are used in order. Round the times to a coarser step to fill the gaps.",
-            UserWarning,
-            stacklevel=3,
-        )
-        return None
-    return step
-
-
-def _regular(values: np.ndarray, times: np.ndarray, step: int | None) -> np.ndarray:
+def _regular(values: np.ndarray, times: np.ndarray, step: float | None) -> np.ndarray:
     """Return the samples (T, d) of a series on the grid, missing steps as NaN."""
     if step is None:
         return values
-    places = (times.astype(np.int64) - int(times[0])) // step
-    x = np.full((int(places[-1]) + 1, values.shape[1]), np.nan)
-    x[places] = values
+    steps = places(times, step)
+    x = np.full((int(steps[-1]) + 1, values.shape[1]), np.nan)
+    x[steps] = values
     return x
 
 
-def _constant(values: np.ndarray, rows_of: dict[Any, np.ndarray], argument: str, column: str) -> np.ndarray:
-    """Return the value of each series (n,); raise an error if it changes within a series."""
-    chosen = []
+def _constant(frame: Any, rows_of: dict[Any, np.ndarray], argument: str, column: str) -> np.ndarray:
+    """Return the value of each series (n,); raise an error if it is missing or changes within a series."""
+    if frame[column].is_null().any():
+        raise ValueError(
+            f"`{argument}`: column {column!r} has empty cells. Fill them, or remove these series."
+        )
+    values, chosen = _column(frame, column), []
     for name, rows in rows_of.items():
         distinct = list(dict.fromkeys(values[rows].tolist()))
         if len(distinct) > 1:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stopwise.data.series import SeriesSet
-from stopwise.validation import check_labels, check_lengths
+from stopwise.validation import check_lengths, check_one_per_item
 
 Series = np.ndarray | list[np.ndarray] | SeriesSet
 
@@ -136,7 +136,7 @@ def check_array(name: str, X: np.ndarray) -> np.ndarray:
 
 def check_storable_labels(y: Any, n: int) -> np.ndarray:
     """Return `y` as an array (n,) of integers or strings, which every file format can hold."""
-    y = check_labels(y, n)
+    y = check_one_per_item(y, n)
     if y.dtype.kind == "U" and (y == "").any():
         raise ValueError("`y` must not contain empty strings; name the class, or omit `y`.")
     if y.dtype.kind not in "iuU":

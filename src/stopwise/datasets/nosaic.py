@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stopwise.datasets.lazy import LazySeries
-from stopwise.validation import check_choice, check_integer, check_labels
+from stopwise.validation import check_choice, check_integer, check_one_per_item
 
 KINDS = ("growing", "fresh")
 HIDDEN = 255
@@ -162,5 +162,5 @@ def nosaic_mnist(
     ((3, 20, 28, 28), [200, 200, 200])
     """
     series = NosaicSeries(images, length, per_frame, kind, seed)
-    y = check_labels(labels, len(series), name="labels", item="image")
+    y = check_one_per_item(labels, len(series), name="labels", item="image")
     return series[:], y

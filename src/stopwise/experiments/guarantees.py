@@ -108,8 +108,11 @@ def _calibrated_thresholds(scores: np.ndarray, y: np.ndarray, size: int, draws: 
     rng = np.random.default_rng(2)
     for row in thresholds:
         drawn = rng.integers(0, len(y), size)
+        counted = np.ones(size, dtype=bool)  # series drawn twice are independent draws from the pool
         for i, level in enumerate(LEVELS):
-            rule = calibrate(scores[drawn], y[drawn], error_rate=level, confidence=CONFIDENCE)
+            rule = calibrate(
+                scores[drawn], y[drawn], error_rate=level, confidence=CONFIDENCE, counted=counted
+            )
             row[i] = float(np.asarray(rule.threshold))
     return thresholds
 

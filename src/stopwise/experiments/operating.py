@@ -45,6 +45,7 @@ def metrics(decisions: Decisions, y: np.ndarray, classes: int) -> dict[str, Any]
     The average cost gives errors and earliness the same weight.
     """
     summary = summarize(decisions, y, classes)
+    summary["error"] = summary["macro_error"]
     summary["average_cost"] = (1 - summary["accuracy"] + summary["earliness"]) / 2
     wanted = ("error", "accuracy", "earliness", "harmonic_mean", "average_cost", "mean_time")
     return {key: summary[key] for key in wanted}

@@ -14,7 +14,7 @@ from stopwise.atomic import atomic_write
 from stopwise.features.fitting import device_of, output_dim
 from stopwise.features.frames import Frames
 from stopwise.progress import Reporter
-from stopwise.validation import check_integer
+from stopwise.validation import check_integer, inside
 
 
 def encode(
@@ -91,8 +91,7 @@ def _fill(
     with Reporter("encoding frames", len(videos), show) as reporter:
         for start in range(0, len(videos), block):
             own = np.arange(start, min(start + block, len(videos)))
-            inside = np.arange(videos.steps) < videos.lengths[own, None]  # (b, T)
-            rows, times = np.nonzero(inside)
+            rows, times = np.nonzero(inside(videos.lengths[own], videos.steps))
             for first in range(0, len(rows), batch_size):
                 part = slice(first, first + batch_size)
                 x = videos.read(own[rows[part]], times[part]).to(device)

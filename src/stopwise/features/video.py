@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.nn.functional import interpolate
 
+from stopwise.extras import extra
 from stopwise.validation import check_integer
 
 MAX_DAMAGED_FRACTION = 0.1  # a video with more damaged frames is rejected
@@ -311,8 +312,6 @@ def _opened(path: Path) -> Iterator[Any]:
 
 def _av() -> Any:
     """Import PyAV, which is optional."""
-    try:
+    with extra("video", "reading videos"):
         import av
-    except ImportError as error:
-        raise ImportError("reading videos needs PyAV: pip install 'stopwise[video]'.") from error
     return av

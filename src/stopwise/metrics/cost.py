@@ -136,15 +136,15 @@ def summarize(decisions: Decisions, y: Any, classes: int) -> dict[str, Any]:
     Returns
     -------
     summary
-        A dict with the keys `error` (macro error rate), `class_error` (K numbers, NaN for classes that do
-        not occur), `accuracy`, `mean_time`, `std_time`, `forced` (fraction of forced decisions), `earliness`
-        and `harmonic_mean`.
+        A dict with the keys `macro_error` (mean error rate of the classes), `class_error` (K numbers, NaN
+        for classes that do not occur), `accuracy` (share of all series), `mean_time`, `std_time`, `forced`
+        (fraction of forced decisions), `earliness` and `harmonic_mean`.
 
     Examples
     --------
     >>> from stopwise.rules import FixedTime
     >>> summary = summarize(FixedTime(2).decide([[[1.0, 0.0]] * 8] * 4), [0, 0, 0, 1], classes=2)
-    >>> summary["error"], summary["accuracy"], summary["mean_time"], summary["class_error"]
+    >>> summary["macro_error"], summary["accuracy"], summary["mean_time"], summary["class_error"]
     (0.5, 0.75, 2.0, [0.0, 1.0])
     """
     _check_decisions(decisions)
@@ -152,7 +152,7 @@ def summarize(decisions: Decisions, y: Any, classes: int) -> dict[str, Any]:
     accuracy = float((decisions.labels == np.asarray(y)).mean())
     early = earliness(decisions)
     return {
-        "error": macro,
+        "macro_error": macro,
         "class_error": per_class.tolist(),
         "accuracy": accuracy,
         "mean_time": float(decisions.times.mean()),

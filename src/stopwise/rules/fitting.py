@@ -12,9 +12,10 @@ from stopwise.metrics.records import lead_records
 from stopwise.rules.arrays import check_class_labels, check_prior
 from stopwise.rules.base import Rule
 from stopwise.rules.calibration.trials import Trials
+from stopwise.rules.classes import check_every_class, check_several_classes, listed
 from stopwise.rules.finite_horizon.rule import FiniteHorizon
 from stopwise.rules.sprt import SPRT
-from stopwise.validation import check_choice, check_real
+from stopwise.validation import check_choice, check_class_indices, check_real
 
 OBJECTIVES = ("harmonic_mean",)
 
@@ -54,9 +55,11 @@ def fit_rule(
         "harmonic_mean" returns the `SPRT` with the threshold that maximizes the harmonic mean of accuracy
         and 1 − earliness, where earliness is the mean of time ÷ length.
     loss
-        The loss of a wrong decision, 1 by default; can only be used with `cost`. One number; or (K, K) with
-        true classes as rows and decided classes as columns; or, together with `classes`, a dict
-        {(true label, decided label): loss} with all pairs of different classes.
+        The loss of a wrong decision, 1 by default; can only be used with `cost`. One number; or, together
+        with `classes`, a dict {(true label, decided label): loss} with all pairs of different classes; or
+        (K, K) with true classes as rows and decided classes as columns. A table by position is accepted only
+        if the labels are the integers 0 to K − 1 or `classes` is None, because the order of other labels is
+        easily mistaken.
     prior
         (K,) class probabilities of the data that the rule is applied to; None means equal probabilities. The
         returned rule is bound to this prior; see `Rule.with_prior`.
@@ -94,9 +97,10 @@ def fit_rule(
         )
     shares = None if prior is None else check_prior(prior)
     rule: Rule
+    scores = np.asarray(scores)
+    _check_classes(scores, y, classes, every=cost is not None)
     if cost is not None:
-        scores = np.asarray(scores)
-        table = 1.0 if loss is None else _loss_table(loss, classes, scores.shape[-1] if scores.ndim else 0)
+        table = 1.0 if loss is None else loss_table(loss, classes, scores.shape[-1] if scores.ndim else 0)
         rule = FiniteHorizon.fit(scores, y, lengths, cost=cost, loss=table, prior=shares)
     elif mean_time is not None:
         rule = _within_mean_time(scores, y, lengths, mean_time)
@@ -104,6 +108,16 @@ def fit_rule(
         check_choice("objective", objective, OBJECTIVES)
         rule = _of_best_harmonic_mean(Trials.of(scores, y, lengths, shares))
     return rule if shares is None else rule.with_prior(shares)
+
+
+def _check_classes(scores: np.ndarray, y: Any, classes: Sequence[Any] | None, *, every: bool) -> None:
+    """Raise an error that names the classes without series; other problems of `scores` are found later."""
+    if scores.ndim == 3 and y is not None:
+        indices = check_class_indices(y, scores.shape[0], scores.shape[2])
+        names = check_class_labels(classes, scores.shape[2])
+        check_several_classes(indices, names)
+        if every:
+            check_every_class(indices, names)
 
 
 def _within_mean_time(scores: Any, y: Any, lengths: Any, mean_time: float) -> SPRT:
@@ -124,9 +138,11 @@ def _of_best_harmonic_mean(trials: Trials) -> SPRT:
     return SPRT(float(records.thresholds[mean.argmax()]))
 
 
-def _loss_table(loss: Any, classes: Sequence[Any] | None, count: int) -> Any:
+def loss_table(loss: Any, classes: Sequence[Any] | None, count: int) -> Any:
     """Return `loss` as one number or (K, K); convert a dict to a table in the order of `classes`."""
     if not isinstance(loss, Mapping):
+        if classes is not None and np.ndim(loss):
+            _check_positions(check_class_labels(classes, count))
         return loss
     if classes is None:
         raise ValueError(
@@ -156,3 +172,13 @@ def _loss_table(loss: Any, classes: Sequence[Any] | None, count: int) -> Any:
             f"{' and more' if len(missing) > 5 else ''}."
         )
     return table
+
+
+def _check_positions(labels: list[Any]) -> None:
+    """Raise an error if the position of a class in a table is not its label."""
+    if labels != list(range(len(labels))):
+        raise ValueError(
+            "`loss` as a table is by position, which is clear only if the labels are 0 to K − 1; they are "
+            f"{listed(labels)}. Name the losses by true and decided label: loss={{({labels[0]!r}, "
+            f"{labels[1]!r}): 1, ...}}."
+        )

@@ -4,6 +4,11 @@
 (``pip install 'stopwise[tune]'``).
 """
 
+from stopwise.extras import extra
+
+with extra("tune", "tuning"):
+    import optuna  # noqa: F401 - before the modules that use it, so that the error names the extra
+
 from stopwise.tuning.record import Trial, TuningResult
 from stopwise.tuning.search import tune
 from stopwise.tuning.spaces import space_for

@@ -7,11 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-
-try:
-    import optuna
-except ImportError as error:
-    raise ImportError("tuning requires Optuna. Install it with: pip install 'stopwise[tune]'") from error
+import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,

@@ -180,6 +180,11 @@ BAD = {
         "`prior` is for 2 classes; the",
     ),
     "shares": ({"error_rate": 0.1, "prior": [1, 1, 1]}, ValueError, "`prior` must be positive and sum to 1"),
+    "per_class with a dict": (
+        {"error_rate": {0: 0.1}, "per_class": True},
+        ValueError,
+        "`per_class` cannot be used with a dict of rates.*give one number as `error_rate`",
+    ),
     "seed": ({"error_rate": 0.1, "random_state": -1}, ValueError, "`random_state` must be >= 0; got -1"),
 }
 
@@ -193,8 +198,15 @@ def test_invalid_arguments_raise(walks, asked, error, message):
 def test_error_names_the_class_without_series(walks):
     scores, y, lengths = walks()
     y = np.minimum(y, 1)
+    names = ["ash", "elm", "oak"]
     with pytest.raises(ValueError, match=r"has no calibration series of class 'oak'.*leave the class out"):
-        calibrate(scores, y, lengths, error_rate=0.9, per_class=True, classes=["ash", "elm", "oak"])
+        calibrate(scores, y, lengths, error_rate=0.9, per_class=True, classes=names)
+    with pytest.raises(ValueError, match="has no calibration series of class 'ash', 'oak'"):
+        calibrate(scores, 0 * y + 1, lengths, error_rate=0.9, per_class=True, classes=names)
+    with pytest.warns(UserWarning, match="`y` has no series of class 'oak'. The rule is not tested on"):
+        calibrate(scores, y, lengths, error_rate=0.9, classes=names)
+    with pytest.raises(ValueError, match=r"all series are of class 'ash'. Missing: 'elm', 'oak'. Give"):
+        calibrate(scores, 0 * y, lengths, error_rate=0.9, classes=names)
     rule = calibrate(scores, y, lengths, error_rate={0: 0.9}, classes=["ash", "elm", "oak"])
     assert rule.guarantee.level == (0.9, None, None)
     assert rule.guarantee.observed[2] is None

@@ -53,6 +53,7 @@ def evaluate(name, data, size, loss, asked, rates):
     truth = totals_by_candidate(trials, losses, groups, len(rates)) / np.bincount(groups)[:, None]  # (G, J)
     times = totals_by_candidate(trials, trials.times(), np.zeros_like(groups), 1)[0] / len(groups)
     place = {a: j for j, a in enumerate(CANDIDATES)}
+    asked = {"counted": np.ones(size, bool)} | asked  # a series that is drawn twice is drawn independently
     chosen = [place[calibrate(*draw, confidence=1 - DELTA, **asked).threshold] for draw in draws(data, size)]
     asked_for = ~np.isnan(rates)
     worst = (truth[asked_for] / rates[asked_for, None]).max(0)[chosen]  # 1 means equal to the level
@@ -134,7 +135,7 @@ def test_with_a_prior(target):
 def test_accuracy_gap_given_the_stopping_time(scale, classes, ragged, prior):
     data = population(scale, classes, ragged=ragged, n=10_000)
     worst, times = [], []
-    asked = {"accuracy_gap": ALPHA, "conditional": True, "prior": prior}
+    asked = {"accuracy_gap": ALPHA, "conditional": True, "prior": prior, "counted": np.ones(600, bool)}
     for i, draw in enumerate(draws(data, 600)):
         rule = calibrate(*draw, confidence=1 - DELTA, random_state=i, **asked)
         worst.append(observed_rate(rule, *data))

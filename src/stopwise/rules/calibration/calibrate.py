@@ -19,7 +19,9 @@ from stopwise.rules.calibration.calibrated import Calibrated
 from stopwise.rules.calibration.conditional import conditional_thresholds
 from stopwise.rules.calibration.guarantee import Guarantee
 from stopwise.rules.calibration.learn_then_test import last_accepted, p_values, refusal, too_few
+from stopwise.rules.calibration.sample import check_classes, check_counted
 from stopwise.rules.calibration.trials import CANDIDATES, Outcomes, Trials, stops, totals_by_candidate
+from stopwise.rules.classes import listed
 from stopwise.validation import check_integer, check_real
 
 
@@ -33,6 +35,7 @@ def calibrate(
     confidence: float = 0.95,
     per_class: bool = False,
     conditional: bool = False,
+    counted: Any = None,
     prior: Any = None,
     classes: Sequence[Any] | None = None,
     random_state: int = 0,
@@ -62,11 +65,17 @@ def calibrate(
     confidence
         The probability that the guarantee holds.
     per_class
-        If True, the rate holds for each class separately, that is, among the series of the class.
+        If True, the rate holds for each class separately, that is, among the series of the class. Only with
+        one number as rate.
     conditional
         If True, the accuracy gap holds among the series decided by step t, for every t. Requires one number
         as `accuracy_gap`. The thresholds then depend on the step, and half of the series are used to choose
         them.
+    counted
+        (n,) whether a series counts as an independent draw: False for a copy of another series, or for a
+        series of the training data. None means all count. A threshold must pass the tests on the counted
+        series and also on all series. So the guarantee holds for copies, and also if the series are equal by
+        chance. If `conditional` is True, only the counted series are used.
     prior
         (K,) class probabilities of the data that the rule is applied to; None means equal probabilities.
         Decisions forced by the end of a series are made for the class with the highest `S + log prior`. The
@@ -106,11 +115,13 @@ def calibrate(
             raise TypeError(f"`{flag}` must be True or False; got {value!r}.")
     check_integer("random_state", random_state, 0)
     shares = None if prior is None else check_prior(prior)
-    trials, count = Trials.of(scores, y, lengths, shares), np.shape(scores)[2]
+    everything, count = Trials.of(scores, y, lengths, shares), np.shape(scores)[2]
+    trials = everything.part(np.flatnonzero(check_counted(counted, everything)))
     names = [str(label) for label in check_class_labels(classes, count)]
     delta = 1 - check_real("confidence", confidence, 0, 1, open_low=True, open_high=True)
     rates = _rates(target, level, per_class, count)
-    losses = trials.errors() if target == "error_rate" else trials.gaps()
+    if len(rates) == 1:
+        check_classes(trials.y, names)
     threshold: Any
     if conditional:
         if target != "accuracy_gap" or len(rates) > 1:
@@ -120,36 +131,43 @@ def calibrate(
             )
         threshold = _conditional_thresholds(trials, float(rates[0]), delta, random_state)
     else:
-        threshold = _common_threshold(target, trials, losses, rates, delta, names)
-    guarantee = _guarantee(target, threshold, trials, losses, rates, confidence, names)
+        threshold = _common_threshold(target, [trials, everything], rates, delta, names)
+    guarantee = _guarantee(target, threshold, trials, rates, confidence, names)
     rule = Calibrated(threshold, guarantee, per_step=conditional)
     return rule if shares is None else rule.with_prior(shares)
 
 
 def _common_threshold(
-    target: str, trials: Trials, losses: Outcomes, rates: np.ndarray, delta: float, names: list[str]
+    target: str, samples: list[Trials], rates: np.ndarray, delta: float, names: list[str]
 ) -> float:
-    """Return the lowest threshold up to which all candidates pass the tests of all rates."""
+    """Return the lowest threshold up to which all candidates pass the tests of all rates on all samples."""
     overall = len(rates) == 1
-    groups = np.zeros_like(trials.y) if overall else trials.y
-    sizes = np.bincount(groups, minlength=len(rates))
-    counts = totals_by_candidate(trials, losses, groups, len(rates))  # (G, J)
     asked = np.flatnonzero(~np.isnan(rates))  # the other classes have no limit
-    empty = asked[sizes[asked] == 0]
-    if len(empty):
+    missing = asked[~np.isin(asked, samples[0].y)]
+    if len(missing) and not overall:
         raise ValueError(
-            f"`y` has no calibration series of class {names[empty[0]]!r}, so its rate cannot be tested. "
-            f"Add some, or leave the class out: `{target}`={{class: rate}}."
+            f"`y` has no calibration series of class {listed([names[k] for k in missing])}, so its rate "
+            f"cannot be tested. Add some, or leave the class out: `{target}`={{class: rate}}."
         )
+    groups = [np.zeros_like(trials.y) if overall else trials.y for trials in samples]
+    sizes = np.concatenate([np.bincount(own, minlength=len(rates))[asked] for own in groups])  # (G,)
+    counts = np.concatenate(
+        [
+            totals_by_candidate(trials, _losses(target, trials), own, len(rates))[asked]
+            for trials, own in zip(samples, groups)
+        ]
+    )  # (G, J)
+    limits, of_group = np.tile(rates[asked], len(samples)), np.tile(asked, len(samples))
     # One threshold for all classes: the error rate of a class also depends on the thresholds of the other
     # classes, and not monotonically. Thresholds calibrated per class would give no joint guarantee.
-    accepted = last_accepted(counts[asked], sizes[asked], rates[asked], delta)
+    accepted = last_accepted(counts, sizes, limits, delta)
     if accepted is None:
-        k = asked[np.argmax(p_values(counts[asked, 0], sizes[asked], rates[asked]))]
-        of = "" if overall else f" of class {names[k]!r}"
+        worst = int(np.argmax(p_values(counts[:, 0], sizes, limits)))
+        of = "" if overall else f" of class {names[of_group[worst]]!r}"
+        size, limit = int(sizes[worst]), float(limits[worst])
         if target == "accuracy_gap":
-            raise too_few(target, int(sizes[k]), float(rates[k]), delta, of=of)
-        raise refusal(target, int(counts[k, 0]), int(sizes[k]), float(rates[k]), delta, of=of)
+            raise too_few(target, size, limit, delta, of=of)
+        raise refusal(target, int(counts[worst, 0]), size, limit, delta, of=of)
     return float(CANDIDATES[accepted])
 
 
@@ -165,13 +183,12 @@ def _guarantee(
     target: str,
     threshold: Any,
     trials: Trials,
-    losses: Outcomes,
     rates: np.ndarray,
     confidence: float,
     names: list[str],
 ) -> Guarantee:
     stop, forced = stops(trials, np.broadcast_to(threshold, trials.leads.shape[1]))
-    lost = losses.at(stop, forced)
+    lost = _losses(target, trials).at(stop, forced)
     overall = len(rates) == 1
     shares = [lost[trials.y == k].mean() if (trials.y == k).any() else None for k in range(len(rates))]
     return Guarantee(
@@ -187,6 +204,10 @@ def _guarantee(
     )
 
 
+def _losses(target: str, trials: Trials) -> Outcomes:
+    return trials.errors() if target == "error_rate" else trials.gaps()
+
+
 def _one_target(**targets: Any) -> tuple[str, Any]:
     given = [(name, value) for name, value in targets.items() if value is not None]
     if len(given) != 1:
@@ -199,6 +220,11 @@ def _one_target(**targets: Any) -> tuple[str, Any]:
 
 def _rates(target: str, level: Any, per_class: bool, classes: int) -> np.ndarray:
     """Return the maximum rates: (1,) overall, or (K,) with NaN for classes without a limit."""
+    if isinstance(level, Mapping) and per_class:
+        raise ValueError(
+            f"`per_class` cannot be used with a dict of rates, which already holds one per class. Leave out "
+            f"`per_class`, or give one number as `{target}`."
+        )
     if not isinstance(level, Mapping):
         rate = check_real(target, level, 0, 1, open_low=True, open_high=True)
         return np.full(classes if per_class else 1, rate)

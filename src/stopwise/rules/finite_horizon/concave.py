@@ -18,6 +18,7 @@ MAX_LOG_ODDS = 8.0
 MAX_WEIGHTS_PER_STEP, MAX_KNOTS, MIN_KNOTS = 200, 21, 3
 # Relative to the size of each regressor. Needed because neighboring tents are nearly equal.
 RIDGE = 1e-5
+SERIES_PER_CONTROL = 2
 
 
 def knots_for(classes: int) -> np.ndarray:
@@ -53,10 +54,13 @@ class ConcaveFit:
         (n,) weights of the series.
     known_zero
         (n, M) variables whose expectation given the posterior is known to be 0, or None. The part of the
-        targets that they explain is noise and is removed (control variates).
+        targets that they explain is noise and is removed (control variates). They are not used if there are
+        fewer than `SERIES_PER_CONTROL` series for each of them, because they then explain everything.
     """
 
     def __init__(self, regressors: np.ndarray, weights: np.ndarray, known_zero: np.ndarray | None) -> None:
+        if known_zero is not None and len(known_zero) < SERIES_PER_CONTROL * known_zero.shape[1]:
+            known_zero = None
         self.regressors, self.weights, self.known_zero = regressors, weights, known_zero
         weighted = regressors * weights[:, None]  # (n, F)
         gram = regressors.T @ weighted
@@ -68,8 +72,7 @@ class ConcaveFit:
             gram -= weighted.T @ known_zero @ self.projection
         # A regressor that is zero for all series gets weight 0.
         self.size = np.sqrt(np.maximum(np.diag(gram), 0)) + 1e-12
-        scaled = gram / np.outer(self.size, self.size) + RIDGE * np.eye(len(gram))
-        self.root = np.linalg.cholesky(scaled)  # (F, F)
+        self.root = _root(gram / np.outer(self.size, self.size))  # (F, F)
 
     def solve(self, target: np.ndarray) -> np.ndarray:
         """Return the weights (F,), all >= 0, that fit `target` (n,) best."""
@@ -79,3 +82,14 @@ class ConcaveFit:
             moment -= self.projection.T @ (self.known_zero.T @ weighted)
         right = solve_triangular(self.root, moment / self.size, lower=True)
         return nnls(self.root.T, right)[0] / self.size
+
+
+def _root(gram: np.ndarray) -> np.ndarray:
+    """Return a lower triangular matrix L with L Lᵀ = gram + ridge, (F, F)."""
+    ridge = RIDGE * np.eye(len(gram))
+    try:
+        return np.linalg.cholesky(gram + ridge)
+    except np.linalg.LinAlgError:
+        # The difference of two nearly equal matrices has eigenvalues below 0 by rounding.
+        values, vectors = np.linalg.eigh(gram)
+        return np.linalg.cholesky((vectors * np.maximum(values, 0)) @ vectors.T + ridge)

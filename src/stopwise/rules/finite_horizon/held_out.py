@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from stopwise.rules.arrays import check_prior, frozen_floats
+from stopwise.rules.classes import check_every_class
 from stopwise.validation import check_class_indices, check_integer, check_real, check_scores
 
 # Fewer series are not enough to estimate the cost of waiting.
-MIN_SERIES = 30
+MIN_SERIES = 10
+# Number of series that must reach the deadline, if there are as many; otherwise `MIN_SERIES` must.
+REACHING_SERIES = 30
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,7 @@ def held_out_scores(scores: Any, y: Any, lengths: Any, loss: Any, prior: Any, ho
     if y is not None:
         labels = check_class_indices(y, n, classes)
         counts = np.bincount(labels, minlength=classes)
-        if not counts.all():
-            raise ValueError(
-                f"`y` must contain every class; classes {np.flatnonzero(counts == 0).tolist()} have no "
-                "series. Hold out more series, stratified by class."
-            )
+        check_every_class(labels, range(classes))
         weights = (shares * n / counts)[labels]
     return HeldOutScores(
         array[:, :steps], np.minimum(lengths, steps), labels, weights, np.log(shares), matrix
@@ -84,13 +83,14 @@ def _check_horizon(horizon: Any, lengths: np.ndarray) -> int:
             f"`scores` must hold at least {MIN_SERIES} series to learn from; got {len(lengths)}. "
             "Hold out more series, or use SPRT or Tapering, which do not learn from series."
         )
-    enough = int(np.sort(lengths)[-MIN_SERIES])
+    reaching = REACHING_SERIES if len(lengths) >= REACHING_SERIES else MIN_SERIES
+    enough = int(np.sort(lengths)[-reaching])
     if horizon is None:
         return enough
     steps = check_integer("horizon", horizon, 1)
     if steps > enough:
         raise ValueError(
-            f"`horizon` must be a step that at least {MIN_SERIES} series reach, here at most {enough}; got "
+            f"`horizon` must be a step that at least {reaching} series reach, here at most {enough}; got "
             f"{steps}. Hold out more or longer series, or lower `horizon`."
         )
     return steps

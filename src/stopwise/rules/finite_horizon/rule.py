@@ -120,7 +120,7 @@ class FiniteHorizon(Rule):
         Parameters
         ----------
         scores
-            (n, T, K) scores of every prefix; values past the end of a series are ignored.
+            (n, T, K) scores of every prefix, n >= 10; values past the end of a series are ignored.
         y
             (n,) class indices. If None, the scores are assumed to be exact, and the class proportions of the
             series are assumed to be `prior`.
@@ -136,7 +136,7 @@ class FiniteHorizon(Rule):
             The class proportions in `y` do not matter.
         horizon
             The deadline, the last step at which a decision is made. None means the last step that at least
-            30 series reach.
+            30 series reach, or 10 if there are fewer than 30 series.
 
         Returns
         -------

@@ -17,7 +17,7 @@ from stopwise.models.networks.training.loop import train
 def test_missing_fabric_raises_error_with_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightning_fabric", None)
     with pytest.raises(
-        ImportError, match=r"devices=2 needs Lightning Fabric. Install .*pip install 'stopwise\[distributed"
+        ImportError, match=r"devices=2 needs lightning_fabric: pip install 'stopwise\[distributed"
     ):
         train(network(), task(devices=2))
 

@@ -6,6 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from small_worlds import examples, gaussian, task
 
+import stopwise as sw
 from stopwise.llr import lsel
 from stopwise.metrics import llr_error
 from stopwise.models import Accumulator, Training
@@ -139,3 +140,23 @@ def test_polishing_corrects_scale_of_large_evidence():
     assert before.slope < 0.6
     assert 0.9 < after.slope < 1.1
     assert after.mean_abs < before.mean_abs / 5
+
+
+@pytest.mark.parametrize(("scale", "rate"), [(1e6, 1e-3), (1.0, 1e3)])
+def test_a_saturated_layer_is_polished_from_zero(scale, rate):
+    """Large samples or steps make all posteriors 0 or 1, and the curvature 0."""
+    X, y, _ = sw.datasets.gaussian(n=300, channels=3, length=10, seed=0)
+    training = Training(max_epochs=3, learning_rate=rate)
+    clf = sw.EarlyClassifier(Accumulator(order=0, training=training), standardize=False, progress=False)
+    clf.fit(scale * X, y)
+    report = clf.model_.report_["polish"]
+    assert report["validation_loss_before"] > 1e6
+    assert report["validation_loss"] < 0.3
+    assert (clf.predict(scale * X) == y).mean() > 0.95
+
+
+def test_samples_that_overflow_raise():
+    X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+    clf = sw.EarlyClassifier(Accumulator(order=0, training=Training(max_epochs=1)), standardize=False)
+    with pytest.raises(FloatingPointError, match=r"too large for single precision.*standardize=True"):
+        clf.fit(1e12 * X, y)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.multiprocessing.spawn import ProcessRaisedException
 
+from stopwise.extras import extra
 from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.training.config import Training
 from stopwise.persistence.tensors import TensorFileError
@@ -19,13 +20,8 @@ def launch(
     run: Any, net: Integrator, training: Training
 ) -> tuple[dict[str, np.ndarray], list[dict[str, float]]]:
     """Execute a `TrainingRun` with one process per device; return the weights and the history."""
-    try:
+    with extra("distributed", f"devices={training.devices}"):
         from lightning_fabric import Fabric
-    except ImportError as error:
-        raise ImportError(
-            f"devices={training.devices} needs Lightning Fabric. Install it with "
-            "pip install 'stopwise[distributed]'."
-        ) from error
     accelerator = torch.device(training.device).type
     fabric: Any = Fabric(accelerator=accelerator, devices=training.devices, strategy="ddp_spawn")
     try:

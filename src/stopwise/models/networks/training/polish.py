@@ -73,9 +73,17 @@ def polish(
     net.eval()
     problem = _Problem(net, task)
     start = read_parameters(net.readout)
-    curvature = problem.curvature(start, train_set)
+    curvature, begin = problem.curvature(start, train_set), start
+    if not curvature.any():  # all posteriors are 0 or 1, so the trained layer gives no direction
+        begin = np.zeros_like(start)
+        curvature = problem.curvature(begin, train_set)
+    if not np.isfinite(curvature).all():
+        raise FloatingPointError(
+            "the samples are too large for single precision, so the last layer cannot be polished. Use "
+            "standardize=True, scale `X`, or set polish=False."
+        )
     if validation_set is None:
-        path = _Path(problem, train_set, curvature, start, 0)
+        path = _Path(problem, train_set, curvature, begin, 0)
         write_parameters(net.readout, path.optimum(ridges[-2]))
         return {"ridge": ridges[-2]}
     before = problem.loss(start, validation_set)[0]
@@ -84,7 +92,7 @@ def polish(
     inputs = ({"samples": len(start) - 1 - net.n_skip_inputs} if net.n_skip_inputs else {}) | {"all": 0}
     with Reporter("polishing", len(inputs) * len(ridges), progress) as reporter:
         for name, left_out in inputs.items():
-            path = _Path(problem, train_set, curvature, start, left_out)
+            path = _Path(problem, train_set, curvature, begin, left_out)
             best_here = np.inf
             for ridge in ridges:
                 parameters = path.optimum(ridge)
