@@ -177,7 +177,7 @@ def test_an_impossible_state_raises_even_if_its_checksum_is_right(clf, X, change
 
 @pytest.mark.parametrize("state", [[], "state", 3, np.zeros(3)])
 def test_a_state_that_is_not_a_dict_raises(clf, state):
-    with pytest.raises(ValueError, match="must be a result of .*, a dict of arrays; got"):
+    with pytest.raises(ValueError, match="a dict of arrays; got"):
         clf.stream(state=state)
 
 

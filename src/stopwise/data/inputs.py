@@ -218,7 +218,10 @@ class InputStep:
 
     def __call__(self, x: Array, state: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Convert samples x (S, D); return model inputs (S, C) and the next state."""
-        values = self.values(x)
+        return self.observe(self.values(x), state)
+
+    def observe(self, values: Array, state: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """Do the same for the result (S, D) of `values`: replace missing values, and add the mask."""
         if not self.mask:
             return values, {}
         observed = ~self.xp.isnan(values)

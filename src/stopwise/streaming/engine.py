@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,19 +52,19 @@ class Engine:
         return self.step.start(streams) | self.inputs.start(streams)
 
     def one_sample(self, x: Any) -> np.ndarray:
-        """Return one sample as a float64 array (1, D); raise a ValueError if it is invalid."""
-        return self._usable(one_sample(x, self.inputs.channels, self.channel_names))
+        """Return one sample (1, D) for `advance`; raise a ValueError if it is invalid."""
+        return self._scaled(one_sample(x, self.inputs.channels, self.channel_names))
 
     def samples(self, x: Any, count: int) -> np.ndarray:
-        """Return one sample per key as a float64 array (n, D); raise a ValueError if one is invalid."""
-        return self._usable(many_samples(x, count, self.inputs.channels, self.channel_names))
+        """Return one sample per key (n, D) for `advance`; raise a ValueError if one is invalid."""
+        return self._scaled(many_samples(x, count, self.inputs.channels, self.channel_names))
 
-    def _usable(self, x: np.ndarray) -> np.ndarray:
-        """Return samples x (S, D) if the model can process them, as in a batch."""
+    def _scaled(self, x: np.ndarray) -> np.ndarray:
+        """Return samples x (S, D) centered and scaled, if the model can process them, as in a batch."""
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self.inputs.values(x)  # (S, D), infinite if a value is too large
-        if np.isfinite(values).all():
-            return x
+            values: np.ndarray = self.inputs.values(x)  # (S, D), infinite if a value is too large
+            if math.isfinite(values.sum(dtype=np.float64)):  # a finite sum implies finite terms
+                return values
         if np.isinf(values).any():
             raise ValueError(
                 "`x` must be finite; got infinity (or a value too large for float32). Correct or skip this "
@@ -74,17 +75,18 @@ class Engine:
                 "`x` must be finite; got NaN or a masked value. If values can be missing, train with "
                 "missing='mask'."
             )
-        return x
+        return values
 
-    def advance(self, state: State, x: np.ndarray) -> State:
-        """Return the state after one sample per stream, x (S, D), which was checked before.
+    def advance(self, state: State, samples: np.ndarray) -> State:
+        """Return the state after one sample per stream (S, D), a result of `one_sample` or `samples`.
 
         The given state is not changed. A ValueError is raised if the scores overflow.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            seen, kept = self.inputs(x, state)
+            seen, kept = self.inputs.observe(samples, state)
             new = self.step(state, seen) | kept
-        if not np.isfinite(new["scores"]).all():
+            finite = math.isfinite(new["scores"].sum())
+        if not finite:
             raise ValueError(
                 "`x` leads to infinite scores: its values are too far from those in training. Correct or "
                 "skip this sample."

@@ -82,6 +82,8 @@ def many_samples(x: Any, count: int, channels: int, names: Sequence[str] | None)
 
 def _ordered(x: Any, names: Sequence[str] | None) -> Any:
     """Return the values of a sample with names in the order of the channels; anything else unchanged."""
+    if type(x) is np.ndarray:  # first, because it is the fast and frequent case
+        return x
     if isinstance(x, Mapping):
         if names is None:
             raise ValueError(
@@ -108,6 +110,8 @@ def _check_names(found: list[Any], names: Sequence[str]) -> Sequence[str]:
 
 def _numbers(x: Any) -> np.ndarray:
     """Return x as a float64 array; masked values are NaN."""
+    if type(x) is np.ndarray:
+        return _floats(x)
     if isinstance(x, np.ndarray):
         return _filled(x)
     if isinstance(x, list | tuple) and any(_is_special(one) for one in x):

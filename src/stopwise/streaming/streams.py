@@ -251,7 +251,6 @@ class Streams:
         state, copied = self._gathered(keys), False
         decisions: dict[Hashable, Decision] = {}
         over = {} if self._rearm else self._decisions
-        place = {key: i for i, key in enumerate(keys)}
         for taken in rounds:
             if over or decisions:
                 taken = [i for i in taken if names[i] not in over and names[i] not in decisions]
@@ -262,6 +261,7 @@ class Streams:
             else:
                 if not copied:
                     state, copied = {name: value.copy() for name, value in state.items()}, True
+                    place = {key: i for i, key in enumerate(keys)}
                 rows = np.array([place[names[i]] for i in taken])
                 new = self._engine.advance(
                     {name: value[rows] for name, value in state.items()}, samples[taken]
@@ -293,11 +293,11 @@ class Streams:
         for start in range(0, len(keys), self.max_streams):
             part = slice(start, start + self.max_streams)
             dropped += self._stored(keys[part], {name: value[part] for name, value in state.items()}, now)
-            for key in keys[part]:
-                if key in decisions:
-                    self._decisions[key] = decisions[key]
-                elif self._rearm:
+            if self._rearm:
+                for key in keys[part]:
                     self._decisions.pop(key, None)
+            if decisions:
+                self._decisions |= {key: decisions[key] for key in keys[part] if key in decisions}
         for key, stream in dropped:  # after everything is stored, because the function may raise
             self._on_drop(key, stream)
 
