@@ -22,7 +22,7 @@ HEADER = 1 << 16  # bytes of a .csv file that hold its header
 
 def is_whole_file(path: Path) -> bool:
     """Return whether a file holds whole series: .npz, .npy, .ts, or .csv with columns series and time."""
-    if path.suffix in (".npz", ".npy", ".ts") or path.with_name(f"{path.name}_X.npy").is_file():
+    if path.suffix in (".npz", ".npy", ".ts") or (path.parent / f"{path.name}_X.npy").is_file():
         return True
     if path.suffix != ".csv" or not path.is_file():
         return False
