@@ -102,6 +102,10 @@ def test_garbage_before_json_is_reported_and_the_json_is_read(garbage):
     assert (first, second) == (sample(2, None, [1.0, 2.0]), sample(3, None, [3.0, 4.0]))
 
 
+def test_a_line_of_json_does_not_end_an_input_in_csv():
+    assert [item.x for item in read("u,v", "1,2", "[3, 4]", "5,6")] == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+
+
 def test_garbage_before_a_csv_header_is_reported():
     assert read("oops", "v,u", "2,1", columns=NAMED)[1:] == [sample(3, None, [1.0, 2.0])]
 

@@ -31,7 +31,7 @@ def read_samples(
     columns
         The channels of the model, and the columns of CSV that are not channels.
     form
-        "json", "csv" or "auto": lines that start with { or [ are JSON. After the first sample in JSON, all
+        "json", "csv" or "auto": lines that start with { or [ are JSON. If the first sample is JSON, all
         lines must be JSON.
 
     Examples
@@ -58,6 +58,7 @@ class _Parser:
         self.header: Header | None = None
         self.unused_header: Line | None = None  # accepted as a header, but no row has followed yet
         self.refused: int | None = None  # line that was refused as a header
+        self.rows = False  # whether a row of CSV was accepted
 
     def parse(self, line: Line) -> Iterator[Item]:
         """Yield the sample of a line, preceded by the error in a header that turns out not to be one."""
@@ -78,6 +79,8 @@ class _Parser:
             yield row
 
     def _settle_on_json(self) -> Iterator[Item]:
+        if self.rows:
+            return  # one line of JSON does not end an input in CSV
         if self.columns.chosen:
             raise ValueError("--channels, --drop and --echo can only be used with CSV; the input is JSON.")
         self.form = "json"
@@ -93,7 +96,7 @@ class _Parser:
             sample = self.header.sample(line.number, fields)
         except ValueError as error:
             return Malformed(line.number, str(error))
-        self.unused_header = None
+        self.unused_header, self.rows = None, True
         return sample
 
     def _first_row(self, line: Line, fields: list[str]) -> Item | None:
@@ -103,7 +106,7 @@ class _Parser:
                 raise ValueError(f"there is no valid header; line {self.refused} was refused")
             header = Header(self.columns.count, list(range(self.columns.count)))
             sample = header.sample(line.number, fields)
-            self.header = header
+            self.header, self.rows = header, True
             return sample
         try:
             self.header, self.unused_header = Header.of(fields, self.columns), line
