@@ -79,8 +79,7 @@ def changed(array, rng):
 def mutated(state, rng):
     """Return a state with one or two things wrong; in half of the cases its checksum is right."""
     state = dict(state)
-    for _ in range(rng.integers(1, 3)):
-        name = str(rng.choice(sorted(state)))
+    for name in rng.choice(sorted(state), size=rng.integers(1, 3), replace=False).tolist():
         if rng.integers(12) == 0:
             del state[name]
         elif rng.integers(12) == 0:
