@@ -84,8 +84,7 @@ def bad_line(rng):
 def served(clf, lines, form="json", max_line=100_000):
     """Run the server on lines; return its decisions, messages and counts."""
     decisions, notes = [], []
-    make = lambda on_drop, on_idle: clf.streams(on_drop=on_drop)  # noqa: E731
-    server = StreamServer(make, decisions.append, notes.append)
+    server = StreamServer(clf.streams, decisions.append, notes.append)
     header = [] if form == "json" else [b"key,u,v"]
     data = io.BytesIO(b"\n".join([*header, *lines]))
     server.serve(read_samples(read_lines(data, max_line), Columns(2), form="auto"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -124,13 +124,13 @@ def decide(
         from stopwise.streaming.server import StreamServer
 
         server = StreamServer(
-            make if idle is not None else _without_idle(make),
+            make,
             writer,
             note,
             path=path,
             save_every=save_every,
             strict=strict,
-            force_idle=on_idle == "force",
+            force_idle=None if idle is None else on_idle == "force",
         )
         _serve(server, file, columns, input_format, max_line, idle)
 
@@ -208,11 +208,6 @@ def _columns(clf: EarlyClassifier, channels: list[str] | None, drop: list[str], 
         )
     chosen = channels is not None or bool(drop or echo)
     return Columns(clf.n_channels_, known or channels, tuple(drop), tuple(echo), chosen)
-
-
-def _without_idle(make: Any) -> Any:
-    """Return the function without `on_idle`, which needs `idle`."""
-    return lambda *, on_drop, on_idle: make(on_drop=on_drop)
 
 
 def note(text: str) -> None:

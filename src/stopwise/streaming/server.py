@@ -53,7 +53,8 @@ class StreamServer:
     Parameters
     ----------
     streams
-        Function that creates the streams: it is called with `on_drop` and `on_idle`.
+        Function that creates the streams: it is called with `on_drop`, and with `on_idle` if streams can be
+        idle.
     write
         Function that writes a decision, a dict of plain values.
     note
@@ -65,7 +66,8 @@ class StreamServer:
     strict
         True: raise a ValueError at the first line that cannot be used.
     force_idle
-        What happens to idle streams without a decision. True: it is forced. False: they are dropped.
+        What happens to idle streams without a decision. True: it is forced. False: they are dropped. None:
+        streams are never idle.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class StreamServer:
         path: Path | None = None,
         save_every: int = 1000,
         strict: bool = False,
-        force_idle: bool = True,
+        force_idle: bool | None = None,
     ) -> None:
         self._write, self._note = write, note
         self.path, self.save_every, self.strict = path, save_every, strict
@@ -86,7 +88,8 @@ class StreamServer:
         self._unsaved = 0
         self._taken = 0  # also in earlier runs
         self._outbox: list[dict[str, Any]] = []  # decisions that are made but not written yet
-        self.streams = streams(on_drop=self._drop, on_idle=self._force if force_idle else self._drop_idle)
+        idle = {} if force_idle is None else {"on_idle": self._force if force_idle else self._drop_idle}
+        self.streams = streams(on_drop=self._drop, **idle)
         if path is not None and path.exists():
             self._resume(path)
 
