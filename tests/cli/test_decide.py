@@ -162,6 +162,7 @@ def test_rearmed_streams_decide_again(folder):
         (["--output-format", "xml"], "`--output-format` must be one of 'json', 'csv'"),
         (["--input-format", "xml"], "`--input-format` must be one of"),
         (["--on-idle", "wait"], "`--on-idle` must be one of 'force', 'drop'"),
+        (["--on-idle", "drop"], "--on-idle can only be used with --idle"),
         (["--idle", "0"], "`--idle` must be in"),
         (["--max-line", "1"], "`--max-line` must be >= 100"),
         (["--channels", "u"], "--channels must name the 2 channel(s) of the model"),

@@ -56,8 +56,9 @@ def decide(
         float | None, typer.Option(help="Seconds without a sample after which a stream is removed.")
     ] = None,
     on_idle: Annotated[
-        str, typer.Option(help="What to do with an idle stream: force (its decision) or drop.")
-    ] = "force",
+        str | None,
+        typer.Option(help="What to do with an idle stream: force (its decision; default) or drop."),
+    ] = None,
     rearm: Annotated[
         bool,
         typer.Option("--rearm", help="Start a new series after a decision; otherwise samples are ignored."),
@@ -87,7 +88,10 @@ def decide(
 
     check_choice("--output-format", output_format, OUTPUT_FORMATS)
     check_choice("--input-format", input_format, FORMATS)
-    check_choice("--on-idle", on_idle, ("force", "drop"))
+    if on_idle is not None:
+        check_choice("--on-idle", on_idle, ("force", "drop"))
+        if idle is None:
+            raise ValueError("--on-idle can only be used with --idle, the seconds without a sample.")
     check_integer("--save-every", save_every, 1)
     check_integer("--max-line", max_line, 100)
     if idle is not None:
@@ -130,7 +134,7 @@ def decide(
             path=path,
             save_every=save_every,
             strict=strict,
-            force_idle=None if idle is None else on_idle == "force",
+            force_idle=None if idle is None else on_idle != "drop",
         )
         _serve(server, file, columns, input_format, max_line, idle)
 

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 from stopwise.cli.common import plain
 
 OUTPUT_FORMATS = ("json", "csv")
-OWN = ("key", "label", "time", "forced", "scores", "model", "schema")
 
 
 class DecisionWriter:
@@ -41,12 +40,14 @@ class DecisionWriter:
 
     def _rows(self, answer: dict[str, Any]) -> str:
         """Return the row of a decision, after the header if it is the first."""
+        from stopwise.streaming.answers import FIELDS  # late, because importing torch takes seconds
+
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         if not self._started:
             scores = [f"score_{name}" for name in self.classes]
             writer.writerow(["key", "label", "time", "forced", *scores, "model", "schema", "input"])
-        extra = {name: value for name, value in answer.items() if name not in OWN}
+        extra = {name: value for name, value in answer.items() if name not in ("key", *FIELDS)}
         writer.writerow(
             [
                 answer.get("key", ""),

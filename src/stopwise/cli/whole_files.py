@@ -22,9 +22,11 @@ HEADER = 1 << 16  # bytes of a .csv file that hold its header
 
 def is_whole_file(path: Path) -> bool:
     """Return whether a file holds whole series: .npz, .npy, .ts, or .csv with columns series and time."""
-    if path.suffix in (".npz", ".npy", ".ts") or (path.parent / f"{path.name}_X.npy").is_file():
+    if path.suffix in (".npz", ".npy", ".ts"):
         return True
-    if path.suffix != ".csv" or not path.is_file():
+    if not path.is_file():
+        return (path.parent / f"{path.name}_X.npy").is_file()
+    if path.suffix != ".csv":
         return False
     from stopwise.streaming.csv_lines import split
 
@@ -54,7 +56,8 @@ def decide_on_series(
     ``input_label``.
     """
     from stopwise.datasets import read
-    from stopwise.streaming.server import Counts, describe
+    from stopwise.streaming.answers import describe
+    from stopwise.streaming.server import Counts
 
     names, dropped = split_names(channels), split_names(drop) or ()
     data = read(path, channels=names, drop=dropped, layout=layout)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from stopwise.decision import Decision
+from stopwise.streaming.answers import describe
 from stopwise.streaming.lines import Malformed, Pause
 from stopwise.streaming.reading import Item
 from stopwise.streaming.sample_lines import Key, Sample
 from stopwise.streaming.state_file import load_states, save_states
 from stopwise.streaming.stream import Stream
 from stopwise.streaming.streams import Streams
-
-SCHEMA = 1  # version of the form of a decision
 
 
 @dataclass
@@ -216,34 +215,3 @@ class StreamServer:
             f"resuming {len(self.streams)} streams as they were after sample {self._taken}; later samples "
             "were not saved and must be sent again"
         )
-
-
-def describe(
-    key: dict[str, Any] | None, decision: Decision, digest: str, extra: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return a decision as a dict of plain values.
-
-    Fields of the line are copied. If a decision has a field of the same name, that of the line becomes
-    ``input_NAME``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> decision = Decision("yes", 3, False, np.array([0.5, 2.5]))
-    >>> describe({"key": "a"}, decision, "00", {"label": "no", "ts": 7})
-    {'key': 'a', 'label': 'yes', 'time': 3, 'forced': False, 'scores': [0.5, 2.5], 'model': '00', 'schema': 1,
-     'input_label': 'no', 'ts': 7}
-    """
-    answer = dict(key or {}) | {
-        "label": decision.label,
-        "time": decision.time,
-        "forced": decision.forced,
-        "scores": decision.scores.astype(float).round(6).tolist(),
-        "model": digest,
-        "schema": SCHEMA,
-    }
-    for name, value in (extra or {}).items():
-        while name in answer:
-            name = f"input_{name}"
-        answer[name] = value
-    return answer

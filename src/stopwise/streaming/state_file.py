@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from stopwise.persistence import tensors as files
+from stopwise.streaming.answers import is_answer
 from stopwise.streaming.sample_lines import Key, sequence_number
 from stopwise.streaming.streams import Streams
 
@@ -58,7 +59,7 @@ def load_states(path: Path, streams: Streams) -> tuple[dict[Key, Any], int, list
         taken, undelivered = about["taken"], about["undelivered"]
         if len(seqs) != len(keys) or type(taken) is not int or taken < 0:
             raise ValueError("its description is inconsistent")
-        if not isinstance(undelivered, list) or not all(isinstance(one, dict) for one in undelivered):
+        if not isinstance(undelivered, list) or not all(is_answer(one) for one in undelivered):
             raise ValueError("its description is inconsistent")
         streams.restore(keys, {name: tensor.numpy() for name, tensor in tensors.items()})
     except (FileNotFoundError, PermissionError, MemoryError, files.TensorFileError):
