@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from pathlib import Path
@@ -484,13 +485,16 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         )
         return scores, indices, series.lengths
 
-    def stream(self, state: Mapping[str, Any] | None = None) -> Stream:
+    def stream(self, state: Mapping[str, Any] | None = None, *, rearm: bool = False) -> Stream:
         """Return a stream that classifies one series sample by sample.
 
         Parameters
         ----------
         state
             The result of `Stream.state` of an earlier stream, to continue from there. None: a new stream.
+        rearm
+            What happens to samples after the decision. False: they are ignored. True: the next sample starts
+            a new series.
 
         Returns
         -------
@@ -508,10 +512,17 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         >>> stream.update(X[0, 1]).time
         2
         """
-        return Stream(self._engine(), state)
+        return Stream(self._engine(), state, rearm=rearm)
 
     def streams(
-        self, *, max_streams: int = 100_000, on_drop: Callable[[Hashable, Stream], None] | None = None
+        self,
+        *,
+        max_streams: int = 100_000,
+        on_drop: Callable[[Hashable, Stream], None] | None = None,
+        idle: float | None = None,
+        on_idle: Callable[[Hashable, Stream], None] | None = None,
+        rearm: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> Streams:
         """Return a container of many streams, identified by keys and updated in batches.
 
@@ -523,13 +534,31 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         on_drop
             Function that is called with the key and the `Stream` of each dropped stream. None: log a
             warning.
+        idle
+            Seconds without a sample after which a stream is removed. None: streams are kept.
+        on_idle
+            Function that is called with the key and the `Stream` of each idle stream without a decision;
+            ``stream.finish()`` gives the forced decision. None: log a warning.
+        rearm
+            What happens to samples after the decision on their stream. False: they are ignored. True: the
+            next sample starts a new series of the same key.
+        clock
+            Function that returns the time in seconds, for `idle`.
 
         Returns
         -------
         streams
             A `stopwise.streaming.streams.Streams`.
         """
-        return Streams(self._engine(), max_streams=max_streams, on_drop=on_drop)
+        return Streams(
+            self._engine(),
+            max_streams=max_streams,
+            on_drop=on_drop,
+            idle=idle,
+            on_idle=on_idle,
+            rearm=rearm,
+            clock=clock,
+        )
 
     def save(self, path: str | Path, *, fingerprints: bool = True) -> None:
         """Save the fitted classifier to a folder, to be read by `stopwise.load`.
@@ -601,7 +630,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         if self._scoring is None:
             self._scoring = scoring_digest(self)
         digest = bytes.fromhex(self._scoring)[:16]
-        return Engine(*self._shared, self.rule_.with_prior(self.prior_), self.classes_, digest)
+        rule = self.rule_.with_prior(self.prior_)
+        return Engine(*self._shared, rule, self.classes_, digest, self.channel_names_)
 
     def _series(self, X: Any, *, fitting: bool) -> SeriesSet:
         if not isinstance(X, list | tuple | SeriesSet):

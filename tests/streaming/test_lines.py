@@ -1,71 +1,62 @@
-"""Reading samples from valid and invalid lines."""
+"""Reading lines with bounded memory, whatever the bytes are."""
 
-import math
+import io
+import os
+import tracemalloc
 
 import pytest
 
-from stopwise.streaming.lines import Malformed, Sample, read_samples
+from stopwise.streaming.lines import Line, Malformed, Pause, read_lines
 
 
-def read(*lines):
-    return list(read_samples(lines))
+def read(data, **options):
+    return list(read_lines(io.BytesIO(data), **options))
 
 
-def test_json_with_and_without_keys():
-    assert read('{"key": "a", "x": [1, 2.5]}', '{"x": [3]}', "[4, 5]", '{"key": 7, "x": 2}') == [
-        Sample(1, "a", [1.0, 2.5]),
-        Sample(2, None, [3.0]),
-        Sample(3, None, [4.0, 5.0]),
-        Sample(4, 7, [2.0]),
+def test_lines_are_numbered_and_empty_ones_skipped():
+    assert read(b"\n  \na\r\n\nb") == [Line(3, "a"), Line(5, "b")]
+    assert read(b"") == read(b"\n\n") == []
+
+
+def test_a_byte_order_mark_is_skipped():
+    assert read(b"\xef\xbb\xbf[1]\n") == [Line(1, "[1]")]
+
+
+def test_a_line_that_is_not_text_is_reported():
+    assert read(b"a\n\xff\xfe\nb\n") == [
+        Line(1, "a"),
+        Malformed(2, "not UTF-8 text (byte 0xff at 1)"),
+        Line(3, "b"),
     ]
 
 
-def test_end_lines():
-    assert read('{"key": "a", "end": true}') == [Sample(1, "a", None)]
+@pytest.mark.parametrize("length", [101, 70_000, 200_000])
+@pytest.mark.parametrize("end", [b"", b"\n", b"\nc"])
+def test_a_line_that_is_too_long_is_skipped(length, end):
+    last = [Line(3, "c")] if end == b"\nc" else []
+    found = read(b"a\n" + b"x" * length + end, max_line=100)
+    assert found == [Line(1, "a"), Malformed(2, "longer than 100 bytes (see --max-line)"), *last]
+    assert read(b"x" * 100 + end, max_line=100)[0] == Line(1, "x" * 100)
 
 
-def test_missing_values_become_nan():
-    assert math.isnan(read('{"x": [null]}')[0].x[0])
-    assert math.isnan(read("u,v", "1,")[0].x[1])
+def test_a_long_line_is_not_held_in_memory(tmp_path):
+    (tmp_path / "long").write_bytes(b"[" * 50_000_000 + b"\n[1]\n")
+    tracemalloc.start()
+    with open(tmp_path / "long", "rb") as file:
+        found = list(read_lines(file))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [type(item) for item in found] == [Malformed, Line]
+    assert peak < 5_000_000
 
 
-def test_csv_with_and_without_header_and_key():
-    assert read("u,v", "1,2", "3,4") == [Sample(2, None, [1.0, 2.0]), Sample(3, None, [3.0, 4.0])]
-    assert read("1,2", "3,4") == [Sample(1, None, [1.0, 2.0]), Sample(2, None, [3.0, 4.0])]
-    assert read("u,key,v", '1,"a, b",2') == [Sample(2, "a, b", [1.0, 2.0])]
-
-
-def test_empty_lines_are_skipped_but_counted():
-    assert read("", "  ", "[1]", "", "[2]") == [Sample(3, None, [1.0]), Sample(5, None, [2.0])]
-    assert read() == []
-    assert read("", "") == []
-
-
-@pytest.mark.parametrize(
-    ("lines", "reason"),
-    [
-        (["[1]", "{"], "not JSON"),
-        (["[1]", '"word"'], "expected"),
-        (["[1]", '{"x": ["1"]}'], "list of numbers"),
-        (["[1]", '{"x": [true]}'], "list of numbers"),
-        (["[1]", '{"y": [1]}'], "list of numbers"),
-        (["[1]", '{"key": [1], "x": [1]}'], "key must be"),
-        (["[1]", '{"key": true, "x": [1]}'], "key must be"),
-        (["u,v", "1"], "expected 2 fields"),
-        (["u,v", "1,word"], "not a number: 'word'"),
-        (["1,2", "1,word"], "not a number"),
-    ],
-)
-def test_a_malformed_line_is_reported_with_its_number(lines, reason):
-    result = read(*lines)[-1]
-    assert isinstance(result, Malformed)
-    assert result.line == 2
-    assert reason in result.reason
-
-
-def test_a_line_is_processed_before_the_next_one_is_read():
-    def lines():
-        yield "[1]\n"
-        raise RuntimeError("the second line must not be read yet")
-
-    assert next(read_samples(lines())) == Sample(1, None, [1.0])
+def test_a_line_is_processed_before_the_next_one_arrives():
+    out, into = os.pipe()
+    with open(out, "rb") as file, open(into, "wb", buffering=0) as writer:
+        lines = read_lines(file, pause=0.01)
+        assert next(lines) == Pause()
+        writer.write(b"one\ntw")
+        assert next(lines) == Line(1, "one")
+        assert next(lines) == Pause()
+        writer.write(b"o\n")
+        assert next(lines) == Line(2, "two")

@@ -10,6 +10,7 @@ import torch
 import stopwise as sw
 from helpers import early
 from stopwise.models import Evidence, Integrator
+from stopwise.streaming.states import checksum
 
 MODELS = [
     {"model": "accumulator", "order": 0},
@@ -139,14 +140,56 @@ def test_a_decided_stream_is_restored_as_decided(clf, X, forced):
         (lambda s: s.pop("scores"), "scores is missing"),
         (lambda s: s.update(scores=np.zeros(5)), "scores must be float64 of shape \\(2,\\)"),
         (lambda s: s.update(time=np.array(1.5)), "time must be int64"),
-        (lambda s: s.update(decided=np.array(7)), "class 7"),
+        (lambda s: s.update(time=np.array([1])), "time must be int64 of shape \\(\\)"),
+        (lambda s: s.update(decided=np.array(0.0)), "decided must be integers of shape \\(\\); got float64"),
+        (lambda s: s.update(scores=s["scores"] + 1e-9), "checksum differs"),
+        (lambda s: s.update(more=np.zeros(1)), "more is unexpected"),
+        (lambda s: s.update(version=np.array("3")), "version or model is missing or invalid"),
     ],
 )
-def test_an_invalid_state_raises(clf, damage, reported):
-    state = clf.stream().state()
+def test_a_damaged_state_raises(clf, X, damage, reported):
+    state = started(clf, X).state()
     damage(state)
     with pytest.raises(ValueError, match=reported):
         clf.stream(state=state)
+
+
+@pytest.mark.parametrize(
+    ("change", "reported"),
+    [
+        ({"decided": np.array(7)}, "class 7, but there are only 2 classes"),
+        ({"decided": np.array(-9)}, "class 7, but"),
+        ({"decided": np.array(np.iinfo(np.int64).min)}, "but there are only 2 classes"),
+        ({"scores": np.array([np.nan, 0.0])}, "scores holds NaN or infinity"),
+        ({"scores": np.array([np.inf, 0.0])}, "scores holds NaN or infinity"),
+        ({"time": np.array(-1)}, "time must be in \\[0, 1000000000000000\\]; got -1"),
+        ({"time": np.array(np.iinfo(np.int64).max)}, "time must be in"),
+        ({"time": np.array(0)}, "time is 0, but scores is not that of a new stream"),
+        ({"time": np.array(0), "decided": np.array(1)}, "it is decided before the first sample"),
+    ],
+)
+def test_an_impossible_state_raises_even_if_its_checksum_is_right(clf, X, change, reported):
+    state = started(clf, X).state() | change
+    state["checksum"] = checksum(state)
+    with pytest.raises(ValueError, match=f"`state` is impossible: .*{reported}"):
+        clf.stream(state=state)
+
+
+@pytest.mark.parametrize("state", [[], "state", 3, np.zeros(3)])
+def test_a_state_that_is_not_a_dict_raises(clf, state):
+    with pytest.raises(ValueError, match="a dict of arrays; got"):
+        clf.stream(state=state)
+
+
+def test_a_state_before_the_first_sample_is_valid(clf):
+    assert clf.stream(state=clf.stream().state()).time == 0
+
+
+def started(clf, X):
+    stream = clf.stream()
+    stream.update(0.01 * X[0, 0])
+    assert stream.decided is None
+    return stream
 
 
 @pytest.mark.parametrize(
@@ -156,6 +199,27 @@ def test_an_invalid_state_raises(clf, damage, reported):
         ([1.0, np.nan, 2.0], "NaN"),
         ([np.inf, 0, 0], "infinity"),
         ([1e400, 0, 0], "infinity"),
+        ([1e300, 0, 0], "too large for float32"),
+        ([10**400, 0, 0], "too large for float64"),
+        ([1e37, 1e37, 1e37], "infinite scores"),
+        (np.zeros((3, 1)), "shape \\(3,\\); got shape \\(3, 1\\). Pass x.reshape\\(3\\)"),
+        (np.zeros((1, 3)), "got shape \\(1, 3\\)"),
+        (0.0, "got shape \\(\\)"),
+        (["1", "2", "3"], "got text"),
+        (["1", 2, 3], "got text"),
+        (b"123", "got text"),
+        (np.array(["2026-01-01"] * 3, dtype="M8[D]"), "got dates"),
+        (np.zeros(3, dtype="m8[s]"), "got time differences"),
+        (np.zeros(3, dtype=bool), "got True or False"),
+        ([True, 1.0, 2.0], "got True or False"),
+        (np.zeros(3, dtype=complex), "got complex numbers"),
+        (np.array([1.0, None, 2.0], dtype=object), "got a NoneType"),
+        (np.array([1.0, "2", 2.0], dtype=object), "got a str"),
+        (np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]), "NaN or a masked value"),
+        ([1.0, np.ma.masked, 3.0], "NaN or a masked value"),
+        ([[1.0], [2.0, 3.0]], "cannot be converted"),
+        ({"u": 1.0, "v": 2.0, "w": 3.0}, "it was trained without names"),
+        (None, "got a NoneType"),
     ],
 )
 def test_an_invalid_sample_raises_and_does_not_change_the_stream(clf, x, reported):
@@ -163,6 +227,58 @@ def test_an_invalid_sample_raises_and_does_not_change_the_stream(clf, x, reporte
     with np.errstate(over="ignore"), pytest.raises(ValueError, match=reported):
         stream.update(x)
     assert stream.time == 0
+
+
+def test_integers_and_objects_that_are_numbers_are_samples(clf, X):
+    expected = started_with(clf, [1.0, 2.0, 3.0]).scores
+    for x in ([1, 2, 3], np.array([1, 2, 3], dtype=object), (1, np.float32(2), 3), np.ma.array([1, 2, 3])):
+        np.testing.assert_array_equal(started_with(clf, x).scores, expected)
+
+
+def test_masked_values_are_missing_values(X):
+    clf = fitted("mask")
+    expected = started_with(clf, [1.0, np.nan, 3.0]).scores
+    for x in (np.ma.array([1.0, 99.0, 3.0], mask=[0, 1, 0]), [1.0, np.ma.masked, 3.0]):
+        np.testing.assert_array_equal(started_with(clf, x).scores, expected)
+
+
+def started_with(clf, x):
+    stream = clf.stream()
+    stream.update(x)
+    return stream
+
+
+def test_samples_with_names_are_matched_by_name():
+    X, y, _ = sw.datasets.gaussian(60, offset=1.5, channels=3, length=8, seed=0)
+    names = ["u", "v", "w"]
+    clf = early(order=0, max_epochs=1).fit(sw.SeriesSet(X, channel_names=names), y)
+    expected = started_with(clf, [1.0, 2.0, 3.0]).scores
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"w": [3.0], "u": [1.0], "v": [2.0]})
+    for x in ({"w": 3.0, "u": 1.0, "v": 2.0}, frame.iloc[0]):
+        np.testing.assert_array_equal(started_with(clf, x).scores, expected)
+    streams = clf.streams()
+    streams.update(["a"], frame)
+    streams.update({"b": {"w": 3.0, "u": 1.0, "v": 2.0}, "c": frame.iloc[0]})
+    for key in "abc":
+        np.testing.assert_allclose(streams.scores(key), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="unknown: z; missing: w"):
+        clf.stream().update({"u": 1.0, "v": 2.0, "z": 3.0})
+    with pytest.raises(ValueError, match="unknown: z; missing: w"):
+        clf.streams().update(["a"], frame.rename(columns={"w": "z"}))
+
+
+def test_a_rearmed_stream_starts_over_after_its_decision(clf, X):
+    stream, other = clf.stream(rearm=True), clf.stream()
+    decision = next(made for x in 10 * X[0] if (made := stream.update(x)) is not None)
+    assert stream.decided is decision
+    with pytest.raises(ValueError, match="NaN"):
+        stream.update([np.nan, 0.0, 0.0])
+    assert stream.decided is decision  # a sample that cannot be used does not start a series
+    stream.update(0.01 * X[1, 0])
+    other.update(0.01 * X[1, 0])
+    assert (stream.time, stream.decided) == (1, None)
+    np.testing.assert_array_equal(stream.scores, other.scores)
 
 
 def test_finishing_a_stream_without_samples_raises(clf):
@@ -197,6 +313,15 @@ def test_a_custom_network_scores_the_stream_again_at_each_step(missing, tmp_path
         np.testing.assert_allclose(streams.scores("a"), scores[0, t], rtol=1e-4, atol=1e-5)
     again = clf.stream(state=stream.state())
     np.testing.assert_array_equal(again.scores, stream.scores)
+    for change, reported in (
+        ({"time": np.array(len(stream.state()["samples"]) + 1)}, "samples are stored"),
+        ({"time": np.array(stream.time - 1)}, "there are samples after the last one"),
+        ({"scores": stream.scores + 1.0}, "the scores are not those of the stored samples"),
+    ):
+        state = stream.state() | change
+        state["checksum"] = checksum(state)
+        with pytest.raises(ValueError, match=f"`state` is impossible: .*{reported}"):
+            clf.stream(state=state)
 
 
 def test_the_memory_of_a_stream_does_not_grow():

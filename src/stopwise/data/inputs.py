@@ -213,9 +213,16 @@ class InputStep:
         """Return the state of S streams before their first sample."""
         return {"held": self.xp.tile(self.fill, (streams, 1))} if self.mask else {}
 
+    def values(self, x: Array) -> Array:
+        """Return samples x (S, D) centered and scaled, in single precision; missing values stay NaN."""
+        return self._single((x - self.center) * self.factor)
+
     def __call__(self, x: Array, state: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Convert samples x (S, D); return model inputs (S, C) and the next state."""
-        values = self._single((x - self.center) * self.factor)
+        return self.observe(self.values(x), state)
+
+    def observe(self, values: Array, state: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """Do the same for the result (S, D) of `values`: replace missing values, and add the mask."""
         if not self.mask:
             return values, {}
         observed = ~self.xp.isnan(values)

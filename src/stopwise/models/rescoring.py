@@ -44,6 +44,21 @@ class RescoringStep(Step):
             return super().accepts(name, shape)
         return len(shape) == 2 and shape[0] >= FIRST_SAMPLES and shape[1] == self.channels
 
+    def impossible(self, state: State) -> str | None:
+        """Return why the samples do not fit the time and the scores, or None."""
+        time, samples = state["time"], state["samples"]
+        if (time > samples.shape[1]).any():
+            return f"time is {time.max()}, but only {samples.shape[1]} samples are stored"
+        after = np.arange(samples.shape[1]) >= time[:, None]  # (S, space)
+        if samples[after].any():
+            return "there are samples after the last one"
+        started = np.flatnonzero(time)
+        if not np.allclose(
+            self._scores(samples[started], time[started]), state["scores"][started], 1e-3, 1e-3
+        ):
+            return "the scores are not those of the stored samples"
+        return None
+
     def __call__(self, state: State, x: Array) -> State:
         """Return the state after one more sample x (S, C) of each stream."""
         time, samples = state["time"], state["samples"]
@@ -54,8 +69,12 @@ class RescoringStep(Step):
         else:
             samples = samples.copy()
         samples[np.arange(streams), time] = x
-        scores = np.empty((streams, self.classes))
-        for length in np.unique(time) + 1:  # streams of equal length are scored in one batch
-            rows = np.flatnonzero(time + 1 == length)
+        return {"time": time + 1, "scores": self._scores(samples, time + 1), "samples": samples}
+
+    def _scores(self, samples: Array, time: Array) -> Array:
+        """Return the scores (S, K) after `time` (S,) samples."""
+        scores = np.empty((len(samples), self.classes))
+        for length in np.unique(time):  # streams of equal length are scored in one batch
+            rows = np.flatnonzero(time == length)
             scores[rows] = self._model.scores(samples[rows, :length])[:, -1]
-        return {"time": time + 1, "scores": scores, "samples": samples}
+        return scores

@@ -73,6 +73,13 @@ class Step(ABC):
         """Whether the array of this name in a stored state may have this shape, per stream."""
         return shape == ({"time": (), "scores": (self.classes,)} | self.kept())[name]
 
+    def impossible(self, state: State) -> str | None:
+        """Return what no sequence of samples can lead to in a state (S, ...), or None if nothing is found.
+
+        Types, shapes, finite values and the range of time have been checked before.
+        """
+        return None
+
     def bytes(self) -> int:
         """Return the size of the state of one stream in bytes."""
         return 8 + 8 * self.classes + 4 * sum(int(np.prod(shape)) for shape in self.kept().values())

@@ -29,7 +29,7 @@ from torch import Tensor
 from stopwise.atomic import leftover_pattern, remove_leftovers, write_durably
 from stopwise.persistence import tensors as files
 from stopwise.persistence.digests import digest_file, digest_json
-from stopwise.persistence.locking import LOCK, exclusive
+from stopwise.locking import LOCK, exclusive
 
 FORMAT = "stopwise-model"
 FORMAT_VERSION = 3

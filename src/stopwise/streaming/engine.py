@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,10 @@ from stopwise.data.inputs import InputStep
 from stopwise.decision import Decision
 from stopwise.models.step import State, Step
 from stopwise.rules import Rule
+from stopwise.streaming.samples import many_samples, one_sample
+from stopwise.streaming.states import StateChecker, pack
 
-STATE_VERSION = 2
+UNDECIDED = -1
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Engine:
     digest
         Hash of everything that determines the scores. A stored state is only accepted by the model that
         created it.
+    channel_names
+        The D names of the channels, or None if they are unknown.
     """
 
     inputs: InputStep
@@ -40,33 +45,53 @@ class Engine:
     rule: Rule
     classes: np.ndarray
     digest: bytes
+    channel_names: Sequence[str] | None = None
 
     def start(self, streams: int) -> State:
         """Return the state of streams before their first sample."""
         return self.step.start(streams) | self.inputs.start(streams)
 
-    def advance(self, state: State, x: np.ndarray) -> State:
-        """Return the state after one sample per stream, x (S, D), which `check` has returned."""
-        seen, kept = self.inputs(x, state)
-        return self.step(state, seen) | kept
+    def one_sample(self, x: Any) -> np.ndarray:
+        """Return one sample (1, D) for `advance`; raise a ValueError if it is invalid."""
+        return self._scaled(one_sample(x, self.inputs.channels, self.channel_names))
 
-    def check(self, x: Any, streams: int) -> np.ndarray:
-        """Return samples as a float64 array (S, D); raise a ValueError if they are invalid."""
-        array = np.asarray(x, dtype=np.float64).reshape(-1)
-        channels = self.inputs.channels
-        if array.size != streams * channels:
+    def samples(self, x: Any, count: int) -> np.ndarray:
+        """Return one sample per key (n, D) for `advance`; raise a ValueError if one is invalid."""
+        return self._scaled(many_samples(x, count, self.inputs.channels, self.channel_names))
+
+    def _scaled(self, x: np.ndarray) -> np.ndarray:
+        """Return samples x (S, D) centered and scaled, if the model can process them, as in a batch."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values: np.ndarray = self.inputs.values(x)  # (S, D), infinite if a value is too large
+            if math.isfinite(values.sum(dtype=np.float64)):  # a finite sum implies finite terms
+                return values
+        if np.isinf(values).any():
             raise ValueError(
-                f"`x` must have {channels} number(s) per sample, as in training; got shape {np.shape(x)}"
-                + (f" for {streams} streams." if streams > 1 else ".")
+                "`x` must be finite; got infinity (or a value too large for float32). Correct or skip this "
+                "sample."
             )
-        if not np.isfinite(array).all():
-            if np.isinf(array).any():
-                raise ValueError("`x` must be finite; got infinity. Correct or skip this sample.")
-            if not self.inputs.mask:
-                raise ValueError(
-                    "`x` must be finite; got NaN. If values can be missing, train with missing='mask'."
-                )
-        return array.reshape(streams, channels)
+        if not self.inputs.mask:
+            raise ValueError(
+                "`x` must be finite; got NaN or a masked value. If values can be missing, train with "
+                "missing='mask'."
+            )
+        return values
+
+    def advance(self, state: State, samples: np.ndarray) -> State:
+        """Return the state after one sample per stream (S, D), a result of `one_sample` or `samples`.
+
+        The given state is not changed. A ValueError is raised if the scores overflow.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen, kept = self.inputs.observe(samples, state)
+            new = self.step(state, seen) | kept
+            finite = math.isfinite(new["scores"].sum())
+        if not finite:
+            raise ValueError(
+                "`x` leads to infinite scores: its values are too far from those in training. Correct or "
+                "skip this sample."
+            )
+        return new
 
     def decision(self, label: int, time: int, forced: bool, scores: np.ndarray) -> Decision:
         """Return a `Decision` with the label of class index `label`."""
@@ -80,38 +105,23 @@ class Engine:
             raise ValueError("the stream has no samples, so there is nothing to decide. Call update() first.")
         return self.decision(int(self.rule.best_guess(scores, state["time"])[0]), time, True, scores[0])
 
-    def restore(self, stored: Mapping[str, Any]) -> State:
-        """Return a stored state in the form of `advance` (S = 1); raise a ValueError if it is invalid."""
-        fresh = self.start(1)
-        try:
-            version, model = int(np.asarray(stored["version"])), np.asarray(stored["model"])
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ValueError(
-                "`state` must be a result of Stream.state(); its version or model is missing or invalid."
-            ) from error
-        if version != STATE_VERSION:
-            raise ValueError(f"`state` has version {version}; this stopwise reads version {STATE_VERSION}.")
-        if not np.array_equal(model, np.frombuffer(self.digest, dtype=np.uint8)):
-            raise ValueError("`state` must come from the same model; it was created by another model.")
-        missing = sorted((fresh.keys() | {"decided"}) - set(stored))
-        if missing:
-            raise ValueError(f"`state` is damaged: {', '.join(missing)} is missing.")
-        return {name: self._checked(name, stored[name], value) for name, value in fresh.items()}
+    def pack(self, state: State, decided: np.ndarray) -> dict[str, np.ndarray]:
+        """Return a state to store, with the codes of the decisions; `checker` reads it."""
+        return pack(self.digest, state, decided)
 
-    def _checked(self, name: str, stored: Any, fresh: np.ndarray) -> np.ndarray:
-        """Return one array of a stored state (1, ...); check that it has the expected type and shape."""
-        array = np.asarray(stored)
-        fits = array.shape == fresh.shape[1:] if name == "held" else self.step.accepts(name, array.shape)
-        if not fits or array.dtype != fresh.dtype:
-            raise ValueError(
-                f"`state` is damaged: {name} must be {fresh.dtype} of shape {fresh.shape[1:]}; got "
-                f"{array.dtype} of shape {array.shape}."
-            )
-        return array[None].copy()
+    def checker(self) -> StateChecker:
+        """Return the checker of stored states."""
+        return StateChecker(self.digest, self.start(1), self.step, len(self.classes))
 
     def decided_code(self, decision: Decision | None) -> int:
         """Encode a decision for a stored state: -1 for none, the class, or -2 - class if it was forced."""
         if decision is None:
-            return -1
+            return UNDECIDED
         label = int(np.flatnonzero(self.classes == decision.label)[0])
         return -2 - label if decision.forced else label
+
+    def decoded(self, code: int, time: int, scores: np.ndarray) -> Decision | None:
+        """Return the decision that `decided_code` encoded."""
+        if code == UNDECIDED:
+            return None
+        return self.decision(code if code >= 0 else -2 - code, time, code < 0, scores)

@@ -1,24 +1,24 @@
-"""Reading samples from lines of text: JSON lines or CSV, with or without stream keys."""
+"""Reading lines of text from a file or a pipe, with bounded memory."""
 
 from __future__ import annotations
 
-import csv
-import json
-import math
-from collections.abc import Iterable, Iterator
+import select
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import BinaryIO
 
-KEY_COLUMN = "key"
+CHUNK = 1 << 16  # bytes to read at once
+MAX_LINE = 1 << 20  # default of the maximum length of a line, in bytes
+BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
-class Sample:
-    """A line with a sample of a stream; if `x` is None, the line ends the stream."""
+class Line:
+    """A non-empty line: its number, counted from 1, and its text."""
 
-    line: int
-    key: str | int | float | None
-    x: list[float] | None
+    number: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -29,98 +29,87 @@ class Malformed:
     reason: str
 
 
-def read_samples(lines: Iterable[str]) -> Iterator[Sample | Malformed]:
-    """Read lines one at a time, and yield a sample or an error for each.
+@dataclass(frozen=True)
+class Pause:
+    """No line arrived for a while."""
 
-    The first non-empty line determines the format:
 
-    - JSON lines: ``{"key": "a", "x": [1, 2]}``, ``{"x": [1, 2]}`` or ``[1, 2]``. A null is a missing value.
-      ``{"key": "a", "end": true}`` ends a stream.
-    - CSV with a header: the column ``key``, if there is one, holds the key of the stream; all other columns
-      are channels. An empty field is a missing value.
-    - CSV without a header: all columns are channels.
+def read_lines(
+    file: BinaryIO,
+    max_line: int = MAX_LINE,
+    *,
+    pause: float | None = None,
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Iterator[Line | Malformed | Pause]:
+    """Yield the non-empty lines of a binary file as they arrive.
 
     Parameters
     ----------
-    lines
-        Lines of text. The next line is only requested after the result of the last one was used.
+    file
+        File, pipe or terminal, opened in binary mode. It is not read ahead of what has arrived.
+    max_line
+        Maximum length of a line in bytes. A longer line is skipped without being held in memory.
+    pause
+        Seconds after which a `Pause` is yielded if no line arrives. None: wait for the next line.
+    waiting
+        Context in which the program waits for input.
 
     Yields
     ------
-    result
-        A `Sample`, or `Malformed` if the line cannot be read. Empty lines are skipped.
+    line
+        A `Line`; `Malformed` if it is too long or not UTF-8; or a `Pause`. A byte order mark at the
+        beginning is skipped.
 
     Examples
     --------
-    >>> list(read_samples(['{"key": "a", "x": [1, null]}', "oops"]))[0]
-    Sample(line=1, key='a', x=[1.0, nan])
-    >>> [sample.x for sample in read_samples(["key,u,v", "a,1,2", "b,3,"])]
-    [[1.0, 2.0], [3.0, nan]]
+    >>> import io
+    >>> list(read_lines(io.BytesIO(b"one\\n\\ntwo\\r\\n")))
+    [Line(number=1, text='one'), Line(number=3, text='two')]
     """
-    numbered = ((number, text.strip()) for number, text in enumerate(lines, 1))
-    filled = ((number, text) for number, text in numbered if text)
-    first = next(filled, None)
-    if first is None:
-        return
-    if first[1][0] in "{[":
-        yield _json(*first)
-        for number, text in filled:
-            yield _json(number, text)
-        return
-    fields = _fields(first[1])
-    header = None if all(_is_number(field) for field in fields) else fields
-    if header is None:
-        yield _row(*first, None)
-    for number, text in filled:
-        yield _row(number, text, header)
+    held, number, too_long = bytearray(), 0, False
+    while True:
+        with waiting():
+            chunk = _read(file, pause)
+        if chunk is None:
+            yield Pause()
+            continue
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            number += 1
+            if too_long or len(held) + len(part) > max_line:
+                yield _too_long(number, max_line)
+            elif (line := _decoded(number, bytes(held) + part)) is not None:
+                yield line
+            held, too_long = bytearray(), False
+        held += rest
+        if len(held) > max_line:
+            held, too_long = bytearray(), True
+        if not chunk:
+            break
+    if too_long:
+        yield _too_long(number + 1, max_line)
+    elif (line := _decoded(number + 1, bytes(held))) is not None:
+        yield line
 
 
-def _json(line: int, text: str) -> Sample | Malformed:
+def _read(file: BinaryIO, pause: float | None) -> bytes | None:
+    """Return the bytes that have arrived, b"" at the end of the file, or None if nothing arrives in time."""
+    if pause is not None and not select.select([file], [], [], pause)[0]:
+        return None
+    # read1 returns what is there; reading at least its buffer size leaves nothing for `select` to miss.
+    return file.read1(CHUNK) if hasattr(file, "read1") else file.read(CHUNK)
+
+
+def _decoded(number: int, line: bytes) -> Line | Malformed | None:
+    """Return the text of a line; None if it is empty."""
+    if number == 1:
+        line = line.removeprefix(BOM)
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        return Malformed(line, f"not JSON ({error.msg} at column {error.colno})")
-    if isinstance(value, list):
-        value = {"x": value}
-    if not isinstance(value, dict):
-        return Malformed(line, f'expected {{"key": …, "x": [numbers]}} or [numbers]; got {text:.60}')
-    key = value.get("key")
-    if not (key is None or isinstance(key, str | int | float)) or isinstance(key, bool):
-        return Malformed(line, f"the key must be a string or a number; got {key!r:.60}")
-    if value.get("end") is True:
-        return Sample(line, key, None)
-    numbers = value.get("x")
-    if isinstance(numbers, int | float) and not isinstance(numbers, bool):
-        numbers = [numbers]
-    if not isinstance(numbers, list) or not all(_is_json_number(one) for one in numbers):
-        return Malformed(line, f'"x" must be a list of numbers (null: missing); got {numbers!r:.60}')
-    return Sample(line, key, [math.nan if one is None else float(one) for one in numbers])
+        text = line.decode("utf-8").strip()
+    except UnicodeDecodeError as error:
+        return Malformed(number, f"not UTF-8 text (byte 0x{line[error.start]:02x} at {error.start + 1})")
+    return Line(number, text) if text else None
 
 
-def _row(line: int, text: str, header: list[str] | None) -> Sample | Malformed:
-    fields = _fields(text)
-    if header is not None and len(fields) != len(header):
-        return Malformed(line, f"expected {len(header)} fields, as in the header; got {len(fields)}")
-    names = header or [""] * len(fields)
-    numbers = [field for name, field in zip(names, fields) if name != KEY_COLUMN]
-    bad = next((field for field in numbers if not _is_number(field)), None)
-    if bad is not None:
-        return Malformed(line, f"not a number: {bad!r:.60}")
-    key = fields[names.index(KEY_COLUMN)] if KEY_COLUMN in names else None
-    return Sample(line, key, [float(field) if field else math.nan for field in numbers])
-
-
-def _fields(text: str) -> list[str]:
-    return [field.strip() for field in next(csv.reader([text]))]
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field or "nan")
-    except ValueError:
-        return False
-    return True
-
-
-def _is_json_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+def _too_long(number: int, max_line: int) -> Malformed:
+    return Malformed(number, f"longer than {max_line} bytes (see --max-line)")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stopwise.decision import Decision
-from stopwise.streaming.engine import STATE_VERSION, Engine
+from stopwise.streaming.engine import Engine
 
 
 class Stream:
@@ -20,11 +20,14 @@ class Stream:
         Engine of the classifier, shared by all its streams.
     state
         Result of `state()` of an earlier stream, to continue from there. None: a new stream.
+    rearm
+        What happens to samples after the decision. False: they are ignored. True: the next sample starts a
+        new series.
 
     Attributes
     ----------
     decided
-        The decision, or None if there is no decision yet. Samples after the decision are ignored.
+        The decision, or None if there is no decision yet.
 
     Examples
     --------
@@ -40,12 +43,15 @@ class Stream:
     (True, True)
     """
 
-    def __init__(self, engine: Engine, state: Mapping[str, Any] | None = None) -> None:
-        self._engine = engine
+    def __init__(
+        self, engine: Engine, state: Mapping[str, Any] | None = None, *, rearm: bool = False
+    ) -> None:
+        self._engine, self._rearm = engine, rearm
         self.decided: Decision | None = None
         self._state = engine.start(1)
         if state is not None:
-            self._restore(state)
+            self._state, codes = engine.checker().one(state)
+            self.decided = engine.decoded(int(codes[0]), self.time, self._state["scores"][0])
 
     @property
     def scores(self) -> np.ndarray:
@@ -63,19 +69,23 @@ class Stream:
         Parameters
         ----------
         x
-            (D,) the sample.
+            (D,) the sample; one number if D is 1; or a dict {channel: number} if the model was trained with
+            channel names.
 
         Returns
         -------
         decision
             The decision, or None if more samples are needed or the decision was made earlier. Samples after
-            the decision are ignored; call `reset` to start a new series.
+            the decision are ignored, unless the stream was created with ``rearm=True``; call `reset` to
+            start a new series.
         """
-        if self.decided is not None:
+        if self.decided is not None and not self._rearm:
             return None
         engine = self._engine
-        self._state = state = engine.advance(self._state, engine.check(x, 1))
+        before = self._state if self.decided is None else engine.start(1)
+        state = engine.advance(before, engine.one_sample(x))
         label = int(engine.rule.accept_checked(state["scores"], state["time"])[0])
+        self._state, self.decided = state, None  # from here on, nothing can fail
         if label >= 0:
             self.decided = engine.decision(label, self.time, False, state["scores"][0])
         return self.decided
@@ -98,23 +108,8 @@ class Stream:
         - ``version``: version of the format;
         - ``model``: hash that identifies the model;
         - ``decided``: index of the decided class, -1 if there is no decision yet, or -2 - index if the
-          decision was forced.
+          decision was forced;
+        - ``checksum``: hash of all other arrays, which detects damage.
         """
-        about = {
-            "version": np.array(STATE_VERSION),
-            "model": np.frombuffer(self._engine.digest, dtype=np.uint8),
-            "decided": np.array(self._engine.decided_code(self.decided)),
-        }
-        return about | {name: np.array(value[0]) for name, value in self._state.items()}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._state = self._engine.restore(state)
-        code = int(np.asarray(state["decided"]))
-        if code != -1:
-            label = code if code >= 0 else -2 - code
-            if label >= len(self._engine.classes):
-                raise ValueError(
-                    f"`state` is damaged: it is decided for class {label}, but there are only "
-                    f"{len(self._engine.classes)} classes."
-                )
-            self.decided = self._engine.decision(label, self.time, code < 0, self._state["scores"][0])
+        state = {name: np.array(value[0]) for name, value in self._state.items()}
+        return self._engine.pack(state, np.array(self._engine.decided_code(self.decided)))

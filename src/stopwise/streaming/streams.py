@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from stopwise.decision import Decision
 from stopwise.models.step import State
-from stopwise.streaming.engine import STATE_VERSION, Engine
+from stopwise.streaming.engine import Engine
 from stopwise.streaming.stream import Stream
-from stopwise.validation import check_integer
+from stopwise.streaming.table import Table, put
+from stopwise.validation import check_integer, check_real
 
 logger = logging.getLogger("stopwise")
 
-FIRST_ROWS = 16  # initial capacity, doubled when it is full
+OnRemoved = Callable[[Hashable, Stream], None]
 
 
 class Streams:
@@ -34,6 +37,17 @@ class Streams:
         Maximum number of keys held at a time. Beyond it, the least recently updated stream is dropped.
     on_drop
         Function that is called with the key and the `Stream` of each dropped stream. None: log a warning.
+    idle
+        Seconds without a sample after which a stream is removed, at the next `update` or `expire`. None:
+        streams are kept.
+    on_idle
+        Function that is called with the key and the `Stream` of each stream that is removed because it is
+        idle and has no decision. ``stream.finish()`` gives the forced decision. None: log a warning.
+    rearm
+        What happens to samples after the decision on their stream. False: they are ignored. True: the next
+        sample starts a new series of the same key.
+    clock
+        Function that returns the time in seconds.
 
     Examples
     --------
@@ -53,15 +67,22 @@ class Streams:
         engine: Engine,
         *,
         max_streams: int = 100_000,
-        on_drop: Callable[[Hashable, Stream], None] | None = None,
+        on_drop: OnRemoved | None = None,
+        idle: float | None = None,
+        on_idle: OnRemoved | None = None,
+        rearm: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._engine = engine
+        self._engine, self._rearm, self._clock = engine, rearm, clock
         self.max_streams = check_integer("max_streams", max_streams, 1)
-        self._on_drop = on_drop or _warn
+        self._idle = None if idle is None else check_real("idle", idle, 0, open_low=True)
+        if on_idle is not None and idle is None:
+            raise ValueError("`on_idle` can only be used with `idle`, the seconds without a sample.")
+        self._on_drop, self._on_idle = on_drop or _warn_drop, on_idle or _warn_idle
         self._rows: OrderedDict[Hashable, int] = OrderedDict()  # least recently updated key first
+        self._last: dict[Hashable, float] = {}  # time of the last sample, if `idle` is set
         self._decisions: dict[Hashable, Decision] = {}
-        self._state: State = engine.start(min(FIRST_ROWS, self.max_streams))
-        self._free = list(range(len(self._state["time"])))[::-1]
+        self._table = Table(engine.start, self.max_streams)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -72,16 +93,23 @@ class Streams:
     def __iter__(self) -> Iterator[Hashable]:
         return iter(list(self._rows))
 
+    @property
+    def digest(self) -> str:
+        """Hash that identifies the model: weights, inputs and classes."""
+        return self._engine.digest.hex()
+
     def update(
         self, keys: Mapping[Hashable, Any] | Sequence[Hashable] | np.ndarray, x: Any = None
     ) -> dict[Hashable, Decision]:
         """Take samples of some streams, and return the decisions that are made at these samples.
 
+        If a sample cannot be used, an error is raised and no stream changes.
+
         Parameters
         ----------
         keys
             A dict {key: sample (D,)}, or n keys. A key may occur several times; its samples are taken in
-            order.
+            order. With ``rearm=True`` it may occur once, because it has at most one decision per call.
         x
             (n, D) samples, if `keys` is not a dict.
 
@@ -97,21 +125,25 @@ class Streams:
                 )
             x = list(keys.values())
         names: list[Hashable] = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
+        self.expire()
         if not names:
             return {}
-        samples = self._engine.check(x, len(names))
-        decisions: dict[Hashable, Decision] = {}
-        for places in _rounds(names):
-            decisions |= self._take([names[i] for i in places], samples[places])
+        samples = self._engine.samples(x, len(names))
+        rounds = _rounds(names)
+        if self._rearm and len(rounds) > 1:
+            raise ValueError("`keys` must be distinct with rearm=True; call update once per sample.")
+        distinct = [names[place] for place in rounds[0]]
+        state, decisions = self._advanced(distinct, names, samples, rounds)
+        self._commit(distinct, state, decisions)
         return decisions
 
     def scores(self, key: Hashable) -> np.ndarray:
         """Return the current scores (K,) of a stream."""
-        return self._state["scores"][self._row(key)].copy()
+        return self._table.state["scores"][self._row(key)].copy()
 
     def time(self, key: Hashable) -> int:
         """Return the number of samples that a stream has taken."""
-        return int(self._state["time"][self._row(key)])
+        return int(self._table.state["time"][self._row(key)])
 
     def decided(self, key: Hashable) -> Decision | None:
         """Return the decision on a stream, or None if there is no decision yet."""
@@ -126,39 +158,82 @@ class Streams:
 
     def forget(self, key: Hashable) -> None:
         """Remove a key without a decision; if the key occurs again, a new stream starts."""
-        self._free.append(self._row(key))
+        self._table.release(self._row(key))
         del self._rows[key]
         self._decisions.pop(key, None)
+        self._last.pop(key, None)
+
+    def expire(self) -> list[Hashable]:
+        """Remove the streams that have been idle for too long, and return their keys.
+
+        `update` does this as well. Call it regularly if there may be no samples at all for a while.
+        """
+        if self._idle is None:
+            return []
+        now, idle = self._clock(), self._idle
+        gone = list(takewhile(lambda key: now - self._last[key] >= idle, self._rows))
+        removed = [(key, self._removed(key)) for key in gone]
+        for key, stream in removed:
+            if stream.decided is None:
+                self._on_idle(key, stream)
+        return gone
 
     def stream(self, key: Hashable) -> Stream:
         """Return an independent copy of one stream."""
         row = self._row(key)
-        stream = Stream(self._engine)
-        stream._state = {name: value[row : row + 1].copy() for name, value in self._state.items()}
+        stream = Stream(self._engine, rearm=self._rearm)
+        stream._state = {name: value.copy() for name, value in self._table.take([row]).items()}
         stream.decided = self._decisions.get(key)
         return stream
 
     def put(self, key: Hashable, state: Mapping[str, Any]) -> None:
         """Add or replace a key with a state that `Stream.state` returned."""
         stream = Stream(self._engine, state)
-        row = self._rows[key] if key in self._rows else self._new_rows([key])[0]
-        for name, value in stream._state.items():
-            self._store(name, slice(row, row + 1), value)
-        if stream.decided is None:
-            self._decisions.pop(key, None)
-        else:
-            self._decisions[key] = stream.decided
+        self._decisions.pop(key, None)
+        self._commit([key], stream._state, {} if stream.decided is None else {key: stream.decided})
 
     def states(self) -> tuple[list[Hashable], dict[str, np.ndarray]]:
-        """Return all keys, and their states as in `Stream.state` but stacked to arrays (n, ...)."""
-        keys, rows = list(self._rows), list(self._rows.values())
+        """Return all keys, and their states in the form that `restore` reads.
+
+        The arrays are those of `Stream.state`. ``decided`` and the arrays of the model have one row per key.
+        """
+        keys = list(self._rows)
         codes = [self._engine.decided_code(self._decisions.get(key)) for key in keys]
-        about = {
-            "version": np.full(len(keys), STATE_VERSION),
-            "model": np.tile(np.frombuffer(self._engine.digest, dtype=np.uint8), (len(keys), 1)),
-            "decided": np.array(codes, dtype=np.int64),
-        }
-        return keys, about | {name: value[rows] for name, value in self._state.items()}
+        state = self._table.take(list(self._rows.values()))
+        return keys, self._engine.pack(state, np.array(codes, dtype=np.int64))
+
+    def restore(self, keys: Sequence[Hashable], states: Mapping[str, Any]) -> None:
+        """Add the keys and states that `states` returned; keys that exist are replaced.
+
+        Parameters
+        ----------
+        keys
+            n distinct keys.
+        states
+            Arrays of their states.
+
+        Examples
+        --------
+        >>> import stopwise as sw
+        >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
+        >>> before, after = clf.streams(), clf.streams()
+        >>> _ = before.update(["left", "right"], 0.1 * X[:2, 0])
+        >>> after.restore(*before.states())
+        >>> sorted(after), after.time("left")
+        (['left', 'right'], 1)
+        """
+        names = list(keys)
+        if len(set(names)) < len(names):
+            raise ValueError("`keys` must be distinct; a key occurs twice.")
+        state, codes = self._engine.checker().many(states, len(names))
+        decisions: dict[Hashable, Decision] = {}
+        for i in np.flatnonzero(codes != -1).tolist():
+            decision = self._engine.decoded(int(codes[i]), int(state["time"][i]), state["scores"][i])
+            decisions[names[i]] = decision  # type: ignore[assignment]  # it is None only for code -1
+        for name in names:
+            self._decisions.pop(name, None)
+        self._commit(names, state, decisions)
 
     def _row(self, key: Hashable) -> int:
         try:
@@ -166,81 +241,86 @@ class Streams:
         except KeyError:
             raise KeyError(f"there is no stream {key!r}: the key is unknown or already finished.") from None
 
-    def _take(self, keys: list[Hashable], samples: np.ndarray) -> dict[Hashable, Decision]:
-        """Take one sample per key; keys must be distinct."""
-        if len(keys) > self.max_streams:
-            head, tail = slice(self.max_streams), slice(self.max_streams, None)
-            return self._take(keys[head], samples[head]) | self._take(keys[tail], samples[tail])
-        new_keys = [key for key in keys if key not in self._rows]
-        for key in keys if not new_keys else set(keys).difference(new_keys):
-            self._rows.move_to_end(key)
-        if new_keys:
-            self._new_rows(new_keys)
-        if self._decisions:
-            open_ = [i for i, key in enumerate(keys) if key not in self._decisions]
-            if len(open_) < len(keys):
-                keys, samples = [keys[i] for i in open_], samples[open_]
-        if not keys:
-            return {}
-        rows = _places([self._rows[key] for key in keys])
-        new = self._engine.advance({name: value[rows] for name, value in self._state.items()}, samples)
-        for name, value in new.items():
-            self._store(name, rows, value)
-        labels = self._engine.rule.accept_checked(new["scores"], new["time"])
-        decisions = {
-            keys[i]: self._engine.decision(int(labels[i]), int(new["time"][i]), False, new["scores"][i])
-            for i in np.flatnonzero(labels >= 0)
-        }
-        self._decisions |= decisions
-        return decisions
+    def _advanced(
+        self, keys: list[Hashable], names: list[Hashable], samples: np.ndarray, rounds: list[list[int]]
+    ) -> tuple[State, dict[Hashable, Decision]]:
+        """Return the states of distinct `keys` after samples of `names` (n, D), and the new decisions.
 
-    def _new_rows(self, keys: list[Hashable]) -> list[int]:
-        """Assign rows to new keys; drop the least recently updated streams beyond `max_streams`."""
-        for key in list(self._rows)[: max(0, len(self._rows) + len(keys) - self.max_streams)]:
-            stream = self.stream(key)
-            self.forget(key)
+        Nothing is changed, so that a sample that cannot be used leaves all streams as they are.
+        """
+        state, copied = self._gathered(keys), False
+        decisions: dict[Hashable, Decision] = {}
+        over = {} if self._rearm else self._decisions
+        for taken in rounds:
+            if over or decisions:
+                taken = [i for i in taken if names[i] not in over and names[i] not in decisions]
+            if not taken:
+                continue
+            if len(taken) == len(names):  # one sample of every key, in the order of the states
+                state = new = self._engine.advance(state, samples)
+            else:
+                if not copied:
+                    state, copied = {name: value.copy() for name, value in state.items()}, True
+                    place = {key: i for i, key in enumerate(keys)}
+                rows = np.array([place[names[i]] for i in taken])
+                new = self._engine.advance(
+                    {name: value[rows] for name, value in state.items()}, samples[taken]
+                )
+                put(state, rows, new)
+            labels = self._engine.rule.accept_checked(new["scores"], new["time"])
+            for i in np.flatnonzero(labels >= 0).tolist():
+                decisions[names[taken[i]]] = self._engine.decision(
+                    int(labels[i]), int(new["time"][i]), False, new["scores"][i]
+                )
+        return state, decisions
+
+    def _gathered(self, keys: list[Hashable]) -> State:
+        """Return the states of keys, maybe as views; those of new keys, or that start over, are fresh."""
+        over = self._decisions if self._rearm else {}
+        known = [i for i, key in enumerate(keys) if key in self._rows and key not in over]
+        kept = self._table.take([self._rows[keys[i]] for i in known])
+        if len(known) == len(keys):
+            return kept
+        state = self._engine.start(len(keys))
+        if known:
+            put(state, np.array(known), kept)
+        return state
+
+    def _commit(self, keys: list[Hashable], state: State, decisions: dict[Hashable, Decision]) -> None:
+        """Store the states (n, ...) of distinct keys; drop the least recently updated ones if needed."""
+        dropped: list[tuple[Hashable, Stream]] = []
+        now = None if self._idle is None else self._clock()
+        for start in range(0, len(keys), self.max_streams):
+            part = slice(start, start + self.max_streams)
+            dropped += self._stored(keys[part], {name: value[part] for name, value in state.items()}, now)
+            if self._rearm:
+                for key in keys[part]:
+                    self._decisions.pop(key, None)
+            if decisions:
+                self._decisions |= {key: decisions[key] for key in keys[part] if key in decisions}
+        for key, stream in dropped:  # after everything is stored, because the function may raise
             self._on_drop(key, stream)
-        self._grow(len(self._rows) + len(keys))
-        rows = [self._free.pop() for _ in keys]
-        fresh = self._engine.start(len(keys))
-        for name, value in fresh.items():
-            self._store(name, np.array(rows), value)
-        self._rows.update(zip(keys, rows))
-        return rows
 
-    def _store(self, name: str, rows: slice | np.ndarray, value: np.ndarray) -> None:
-        """Write one state array of some streams; if it is wider than before, widen all rows."""
-        kept = self._state[name]
-        if kept.ndim < 2 or kept.shape[1] == value.shape[1]:
-            kept[rows] = value
-            return
-        if kept.shape[1] < value.shape[1]:
-            wider = np.zeros((len(kept), *value.shape[1:]), dtype=kept.dtype)
-            wider[:, : kept.shape[1]] = kept
-            self._state[name] = kept = wider
-        kept[rows] = 0
-        kept[rows, : value.shape[1]] = value
+    def _stored(self, keys: list[Hashable], state: State, now: float | None) -> list[tuple[Hashable, Stream]]:
+        """Store the states of at most `max_streams` keys; return the streams that are dropped for them."""
+        new_keys = []
+        for key in keys:
+            if key in self._rows:
+                self._rows.move_to_end(key)
+            else:
+                new_keys.append(key)
+        excess = max(0, len(self._rows) + len(new_keys) - self.max_streams)
+        dropped = [(key, self._removed(key)) for key in list(self._rows)[:excess]]
+        self._rows.update(zip(new_keys, self._table.allocate(len(new_keys))))
+        if now is not None:
+            self._last.update(dict.fromkeys(keys, now))
+        self._table.put([self._rows[key] for key in keys], state)
+        return dropped
 
-    def _grow(self, wanted: int) -> None:
-        have = len(self._state["time"])
-        if wanted <= have:
-            return
-        size = min(max(wanted, 2 * have), self.max_streams)
-        more = self._engine.start(size - have)
-        before, self._state = self._state, {}
-        for name, value in before.items():
-            self._state[name] = np.zeros((size, *value.shape[1:]), dtype=value.dtype)
-            self._state[name][:have] = value
-            self._store(name, slice(have, size), more[name])
-        # Low rows are used first, so that streams added together are contiguous in memory.
-        self._free = [*range(size - 1, have - 1, -1), *self._free]
-
-
-def _places(rows: list[int]) -> slice | np.ndarray:
-    """Return rows as an index: as a slice if they are contiguous, which avoids a copy."""
-    if rows[-1] - rows[0] == len(rows) - 1 and rows == list(range(rows[0], rows[-1] + 1)):
-        return slice(rows[0], rows[-1] + 1)
-    return np.array(rows)
+    def _removed(self, key: Hashable) -> Stream:
+        stream = self.stream(key)
+        self.forget(key)
+        return stream
 
 
 def _rounds(keys: list[Hashable]) -> list[list[int]]:
@@ -258,10 +338,18 @@ def _rounds(keys: list[Hashable]) -> list[list[int]]:
     return rounds
 
 
-def _warn(key: Hashable, stream: Stream) -> None:
+def _warn_drop(key: Hashable, stream: Stream) -> None:
     logger.warning(
         "stream %r was dropped after %d samples: there are more keys than max_streams. Increase max_streams, "
         "or remove keys with finish() or forget().",
+        key,
+        stream.time,
+    )
+
+
+def _warn_idle(key: Hashable, stream: Stream) -> None:
+    logger.warning(
+        "stream %r was dropped after %d samples without a decision: it was idle. Pass on_idle to handle it.",
         key,
         stream.time,
     )

@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from stopwise.persistence.locking import LOCK, exclusive
+from stopwise.locking import LOCK, LockedError, exclusive
 
 HOLDING = """
 import sys, time
 from pathlib import Path
-from stopwise.persistence.locking import exclusive
+from stopwise.locking import exclusive
 with exclusive(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(1000)
@@ -23,7 +23,7 @@ with exclusive(Path(sys.argv[1])):
 def test_the_lock_excludes_and_leaves_no_file(tmp_path):
     with exclusive(tmp_path):
         assert [file.name for file in tmp_path.iterdir()] == [LOCK]
-        with pytest.raises(TimeoutError, match=r"another process has been saving to .* for 0.05 seconds"):
+        with pytest.raises(LockedError, match=r"in use by another process \(waited 0.05 s\)"):
             exclusive(tmp_path, patience=0.05).__enter__()
     assert list(tmp_path.iterdir()) == []
     with exclusive(tmp_path, patience=0):
@@ -40,7 +40,7 @@ def test_a_failing_block_releases_the_lock(tmp_path):
 def test_the_lock_of_a_killed_process_is_released(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", HOLDING, str(tmp_path)], stdout=subprocess.PIPE)
     assert child.stdout.readline() == b"held\n"
-    with pytest.raises(TimeoutError):
+    with pytest.raises(LockedError):
         exclusive(tmp_path, patience=0.05).__enter__()
     child.send_signal(signal.SIGKILL)
     child.wait()

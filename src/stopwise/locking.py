@@ -17,6 +17,10 @@ LOCK = ".stopwise-lock"
 PATIENCE = 60.0  # seconds
 
 
+class LockedError(TimeoutError):
+    """Another process holds the lock."""
+
+
 @contextmanager
 def exclusive(folder: Path, patience: float | None = None) -> Iterator[None]:
     """Hold the lock of a folder; wait for it if another process or thread holds it.
@@ -28,7 +32,7 @@ def exclusive(folder: Path, patience: float | None = None) -> Iterator[None]:
     folder
         The folder, which must exist. The file `.stopwise-lock` is in it while the lock is held.
     patience
-        Seconds after which a TimeoutError is raised; None means `PATIENCE`.
+        Seconds after which a `LockedError` is raised; None means `PATIENCE`.
 
     Examples
     --------
@@ -45,9 +49,9 @@ def exclusive(folder: Path, patience: float | None = None) -> Iterator[None]:
     file = _try(path)
     while file is None:
         if time.monotonic() > deadline:
-            raise TimeoutError(
-                f"another process has been saving to {folder} for {patience:g} seconds. Wait for it, end it, "
-                "or save to another folder."
+            raise LockedError(
+                f"{folder} is in use by another process (waited {patience:g} s). Wait until it ends, or choose "
+                "another folder."
             )
         time.sleep(random.uniform(0.001, 0.01))
         file = _try(path)
