@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +9,8 @@ import narwhals as nw
 import numpy as np
 
 from stopwise.data.series import SeriesSet
+from stopwise.datasets.grid import Gaps, is_whole, on_grid
 from stopwise.datasets.labeled import LabeledSeries
-
-MOST_FILLED = 3  # rows after filling gaps, as a multiple of the rows
 
 
 def from_frame(
@@ -69,7 +66,7 @@ def from_frame(
     times, values = _column(frame, time), _values(frame, names)  # (rows,), (rows, d)
     order = {name: _sorted_rows(name, rows, times, time) for name, rows in rows_of.items()}
     step = _grid(times, order)
-    arrays = [_regular(values[rows], times[rows], step) for rows in order.values()]
+    arrays = [on_grid(values[rows], times[rows], step) for rows in order.values()]
     X = SeriesSet(arrays, channel_names=names)
     y = None if label is None else _constant(_column(frame, label), rows_of, "label", label)
     members = None if groups is None else _constant(_column(frame, groups), rows_of, "groups", groups)
@@ -142,33 +139,12 @@ def _sorted_rows(name: Any, rows: np.ndarray, times: np.ndarray, column: str) ->
 
 def _grid(times: np.ndarray, order: dict[Any, np.ndarray]) -> int | None:
     """Return the step of integer times on a regular grid; None if gaps are not filled."""
-    whole = times.dtype.kind in "iu" or (times.dtype.kind == "f" and bool((times == np.round(times)).all()))
-    if not whole:
+    if not is_whole(times):
         return None
-    own = [times[rows].astype(np.int64) for rows in order.values()]
-    step = math.gcd(*(int(gap) for one in own for gap in np.diff(one)))
-    if step == 0:
-        return None  # series of one sample
-    filled = sum(int(one[-1] - one[0]) // step + 1 for one in own)
-    if filled > MOST_FILLED * len(times):
-        warnings.warn(
-            f"`time`: the times are irregular ({len(times)} samples on a grid of {filled} steps), so gaps "
-            "are not filled: samples are used in order. Round the times to a coarser step to fill the gaps.",
-            UserWarning,
-            stacklevel=3,
-        )
-        return None
-    return step
-
-
-def _regular(values: np.ndarray, times: np.ndarray, step: int | None) -> np.ndarray:
-    """Return the samples (T, d) of a series on the grid, missing steps as NaN."""
-    if step is None:
-        return values
-    places = (times.astype(np.int64) - int(times[0])) // step
-    x = np.full((int(places[-1]) + 1, values.shape[1]), np.nan)
-    x[places] = values
-    return x
+    gaps = Gaps()
+    for rows in order.values():
+        gaps.add(times[rows])
+    return gaps.step(stacklevel=4)
 
 
 def _constant(values: np.ndarray, rows_of: dict[Any, np.ndarray], argument: str, column: str) -> np.ndarray:
