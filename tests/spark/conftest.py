@@ -76,7 +76,7 @@ def feed(tmp_path):
 
 @pytest.fixture
 def stream(spark, feed, tmp_path):
-    """Return a function that decides on what was fed since the last call; it returns all rows and progress."""
+    """Return a function that decides on what was fed so far; it returns all decisions and the progress."""
     from stopwise.spark import decide_stream
 
     def run(model, *, files=1, schema=SCHEMA, **arguments):

@@ -3,16 +3,14 @@
 import datetime
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import stopwise as sw
+from stopwise.spark import decide
 
 pytestmark = pytest.mark.spark
 pytest.importorskip("pyspark", reason="pip install 'stopwise[spark]'")
-
-import pandas as pd
-
-from stopwise.spark import decide
 
 
 def long_form(X, lengths=None, seed=0):
@@ -137,5 +135,5 @@ def test_a_step_that_does_not_fit_is_refused(spark, clf, X):
 
 def test_a_streaming_frame_is_refused(spark, clf):
     frame = spark.readStream.format("rate").load()
-    with pytest.raises(ValueError, match="Use stopwise.spark.decide_stream"):
+    with pytest.raises(ValueError, match=r"Use stopwise\.spark\.decide_stream"):
         decide(frame, clf, series="value", time="timestamp")

@@ -1,14 +1,13 @@
 """Columns are matched by name; what cannot be right is refused before anything runs."""
 
 import pytest
-
-pytestmark = pytest.mark.spark
-pytest.importorskip("pyspark", reason="pip install 'stopwise[spark]'")
-
 from sklearn.exceptions import NotFittedError
 
 import stopwise as sw
 from stopwise.spark import decide, decide_stream
+
+pytestmark = pytest.mark.spark
+pytest.importorskip("pyspark", reason="pip install 'stopwise[spark]'")
 
 COLUMNS = "key string, t int, time double, u double, v double, w float, text string, last boolean"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -59,7 +58,7 @@ def test_wrong_arguments_of_streams_are_refused(live, clf, arguments, message):
 
 
 def test_columns_that_are_missing_or_no_numbers_are_refused(frame, clf, unnamed):
-    with pytest.raises(ValueError, match="`channels`: the data frame has no column 'v'. It has key, t"):
+    with pytest.raises(ValueError, match=r"`channels`: the data frame has no column 'v'\. It has key, t"):
         decide(frame.drop("v"), clf, series="key", time="t")
     with pytest.raises(ValueError, match="`channels` must be columns of numbers; 'text' is of type string"):
         decide(frame, unnamed, series="key", time="t", channels=["u", "text"])
@@ -84,7 +83,7 @@ def test_a_model_that_cannot_be_used_raises_before_anything_runs(frame, tmp_path
 
 
 def test_a_frame_of_whole_series_is_no_stream(frame, clf):
-    with pytest.raises(ValueError, match="Use stopwise.spark.decide"):
+    with pytest.raises(ValueError, match=r"Use stopwise\.spark\.decide"):
         decide_stream(frame, clf, key="key", idle=60)
 
 

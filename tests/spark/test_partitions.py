@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from stopwise.spark.partitions import each_series
+
 pytestmark = pytest.mark.spark
 pa = pytest.importorskip("pyarrow", reason="pip install 'stopwise[spark]'")
-
-from stopwise.spark.partitions import each_series
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])

@@ -1,23 +1,23 @@
 """What is decided and stored for one key, with Spark's own simulation of its state and its clock."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.spark
-pytest.importorskip("pyspark", reason="pip install 'stopwise[spark]'")
-
-from pyspark.sql import Row
-from pyspark.sql.streaming.tws_tester import TwsTester
-
 from stopwise.spark.processor import Processor, Settings, pack, unpack
 from stopwise.spark.shipping import Shipped
+
+pytestmark = pytest.mark.spark
+Row = pytest.importorskip("pyspark.sql", reason="pip install 'stopwise[spark]'").Row
+TwsTester = pytest.importorskip("pyspark.sql.streaming.tws_tester").TwsTester
 
 IDLE = 1000
 
 
 def processor(clf, **changes):
-    settings = dict(idle=IDLE, force=True, rearm=False, ordered=True, numbered=False, ends=True)
-    return TwsTester(Processor(Shipped(clf), Settings(**settings | changes)), timeMode="ProcessingTime")
+    plain = Settings(IDLE, force=True, rearm=False, ordered=True, numbered=False, ends=True)
+    return TwsTester(Processor(Shipped(clf), replace(plain, **changes)), timeMode="ProcessingTime")
 
 
 def rows(x, start=0, ends=False):

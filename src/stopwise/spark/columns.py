@@ -32,7 +32,8 @@ def check_column(
     kind = frame.schema[column].dataType.simpleString()
     if kinds is not None and kind not in kinds:
         raise ValueError(
-            f"`{argument}` must be a column of {wanted}; {column!r} is of type {kind}. Convert it with cast()."
+            f"`{argument}` must be a column of {wanted}; {column!r} is of type {kind}. "
+            "Convert it with cast()."
         )
     return kind
 
@@ -55,9 +56,8 @@ def channel_columns(frame: DataFrame, clf: EarlyClassifier, channels: Sequence[s
             "`channels` is needed, because the model was trained without channel names: pass the "
             f"{clf.n_channels_} column(s) of the channels in the order of training."
         )
-    chosen = (
-        list(known or ()) if channels is None else [channels] if isinstance(channels, str) else list(channels)
-    )
+    given = known if channels is None else channels
+    chosen = [given] if isinstance(given, str) else list(given or ())
     if known is not None and set(chosen) != set(known):
         raise ValueError(
             f"`channels` must be {', '.join(known)}, as in training, in any order; got {', '.join(chosen)}. "

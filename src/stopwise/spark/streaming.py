@@ -14,20 +14,18 @@ from stopwise.spark.columns import (
     channel_columns,
     check_column,
     check_key,
-    numbers,
-    quoted,
 )
 from stopwise.spark.processor import Processor, Settings
+from stopwise.spark.samples import usable_samples
 from stopwise.spark.shipping import Shipped, as_classifier, label_type
 from stopwise.validation import check_choice, check_real
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 OUTPUT = ("label", "time", "forced", "scores", "ignored")
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-LARGEST = 3.4e38  # of a standardized value, which models read in single precision
 
 
 def decide_stream(
@@ -114,59 +112,15 @@ def decide_stream(
     )
     if end is not None:
         check_column(frame, "end", end, {"boolean"}, "true and false")
-    samples = _usable(frame, clf, key, names, order_by or sequence, end)
-    schema = (
-        f"key {kind}, label {label_type(clf.classes_)}, time bigint, forced boolean, scores array<double>"
-    )
+    samples = usable_samples(frame, clf.inputs_, names, key=key, place=order_by or sequence, end=end)
+    schema = f"key {kind}, label {label_type(clf.classes_)}, time bigint, forced boolean"
     decided = samples.groupBy("key").transformWithState(
-        Processor(Shipped(clf), settings), f"{schema}, ignored bigint", "append", "ProcessingTime"
+        Processor(Shipped(clf), settings),
+        f"{schema}, scores array<double>, ignored bigint",
+        "append",
+        "ProcessingTime",
     )
     return decided.withColumnRenamed("key", key)
-
-
-def _usable(
-    frame: DataFrame, clf: EarlyClassifier, key: str, names: list[str], place: str | None, end: str | None
-) -> DataFrame:
-    """Return the samples as key, x, place and end; x is null where a row only marks an end."""
-    from pyspark.sql import functions as F
-
-    false = F.lit(False)
-    values, good = numbers(names), _good_values(clf, names)
-    x = F.when(good, F.array(*values))
-    ends = false if end is None else F.coalesce(quoted(end), false)
-    placed = quoted(key).isNotNull() if place is None else quoted(key).isNotNull() & quoted(place).isNotNull()
-    for column in [key] if place is None else [key, place]:
-        if frame.schema[column].dataType.simpleString() in FLOATS:
-            placed = placed & ~F.isnan(quoted(column))
-    empty = F.lit(True)
-    for value in values:
-        empty = empty & F.isnan(value)
-    rejected = ~(placed & (good | (ends & empty)))
-    # Rows that are rejected for their values still end their series.
-    rows = frame.select(
-        quoted(key).alias("key"),
-        x.alias("x"),
-        (F.lit(None).cast("bigint") if place is None else quoted(place)).alias("place"),
-        ends.alias("end"),
-        (placed & (good | ends)).alias("kept"),
-        rejected.alias("rejected"),
-    )
-    counts = F.count(F.lit(1)).alias("samples"), F.count_if(F.col("rejected")).alias("rejected")
-    return rows.observe("stopwise", *counts).where("kept").select("key", "x", "place", "end")
-
-
-def _good_values(clf: EarlyClassifier, names: list[str]) -> Column:
-    """Return the condition that the model can use a sample, as `Stream.update` would."""
-    from pyspark.sql import functions as F
-
-    inputs = clf.inputs_
-    good = F.lit(True)
-    for name, value, center, scale in zip(
-        names, numbers(names), inputs.center.tolist(), inputs.scale.tolist()
-    ):
-        fits = F.abs((value - F.lit(center)) / F.lit(scale)) <= F.lit(LARGEST)  # false for NaN
-        good = good & ((fits | F.isnan(value)) if inputs.mask else fits)
-    return good
 
 
 def _check_store(frame: DataFrame) -> None:
