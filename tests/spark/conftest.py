@@ -27,6 +27,10 @@ def spark():
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+        .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+        # The memory of a state store is mostly its cache and its write buffer, of 8 and 64 MB by default.
+        .config("spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB", "1")
+        .config("spark.sql.streaming.stateStore.rocksdb.writeBufferSizeMB", "1")
         # Without this a query that processes what is available would wait for idle keys, and never end.
         .config("spark.sql.streaming.noDataMicroBatches.enabled", "false")
         .config("spark.ui.enabled", "false")
