@@ -27,9 +27,10 @@ test-slow: setup
 test-docs: setup
 	$(BIN)/python -m pytest -n 2 -q -m docs tests
 
+# Needs Java 17. ARGS passes options to pytest, such as ARGS="-s -k many_keys".
 test-spark: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark]'
-	$(BIN)/python -m pytest -q -m spark tests/spark -W default
+	$(BIN)/python -m pytest -q -m spark tests/spark -W default $(ARGS)
 
 # Branch coverage of the quick tests, least covered files first; fails below 92 %.
 coverage: setup
