@@ -50,8 +50,8 @@ def exclusive(folder: Path, patience: float | None = None) -> Iterator[None]:
     while file is None:
         if time.monotonic() > deadline:
             raise LockedError(
-                f"{folder} is in use by another process (waited {patience:g} s). Wait until it ends, or choose "
-                "another folder."
+                f"{folder} is in use by another process (waited {patience:g} s). Wait until it ends, or "
+                "choose another folder."
             )
         time.sleep(random.uniform(0.001, 0.01))
         file = _try(path)

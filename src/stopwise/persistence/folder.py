@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 
 from stopwise.atomic import leftover_pattern, remove_leftovers, write_durably
+from stopwise.locking import LOCK, exclusive
 from stopwise.persistence import tensors as files
 from stopwise.persistence.digests import digest_file, digest_json
-from stopwise.locking import LOCK, exclusive
 
 FORMAT = "stopwise-model"
 FORMAT_VERSION = 3

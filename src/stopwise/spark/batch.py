@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stopwise.spark.gaps import Gaps, is_whole, on_grid
 from stopwise.estimator import EarlyClassifier
 from stopwise.spark.columns import (
     DATES,
@@ -22,6 +21,7 @@ from stopwise.spark.columns import (
     numbers,
     quoted,
 )
+from stopwise.spark.gaps import Gaps, is_whole, on_grid
 from stopwise.spark.partitions import each_series
 from stopwise.spark.shipping import Shipped, as_classifier, label_type, plain_label
 from stopwise.validation import check_integer
