@@ -42,7 +42,7 @@ WRONG_PARAMETERS = [
     ({"validation_fraction": 1.0}, ValueError, "`validation_fraction` must be in"),
     ({"missing": "drop"}, ValueError, "`missing` must be one of 'error', 'mask'"),
     ({"device": "abacus"}, ValueError, "`device` must be a torch device that is available"),
-    ({"devices": 0}, ValueError, "`devices` must be >= 1"),
+    ({"devices": 0}, ValueError, "`devices` must be in \\[1, 4096\\]"),
     ({"random_state": -1}, ValueError, "`random_state` must be >= 0"),
     ({"body": "lstm", "order": 2}, ValueError, "`order` must be None or 'auto' with body='lstm'"),
     (

@@ -40,6 +40,7 @@ def data(tmp_path_factory):
         (b'{"model": "tandemformer", "blocks": 5000000000000}', "at most 2000 weight tensors"),
         (b'{"training.devices": 5000000000000}', r"`devices` must be in \[1, 4096\]"),
         (b'{"training.device": "meta"}', "`device` must be a torch device that is available"),
+        (b'{"training.device": null}', "`device` must be a torch device that is available"),
         (b'{"model": ["b2bsqrt"]}', "`--model` must be one of"),
         (b'{"training": 5}', "has no option 'training'"),
     ],

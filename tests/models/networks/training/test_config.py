@@ -27,7 +27,7 @@ from stopwise.models import Training
         ({"validation_fraction": 1.0}, r"`validation_fraction` must be in \[0, 1\)"),
         ({"device": "gpu"}, "`device` must be a torch device that is available .*'cpu'.*got 'gpu'"),
         ({"device": 1.5}, "`device` must be a torch device"),
-        ({"devices": 0}, "`devices` must be >= 1"),
+        ({"devices": 0}, "`devices` must be in \\[1, 4096\\]"),
     ],
 )
 def test_invalid_option_raises_error_with_its_name(changes, message):

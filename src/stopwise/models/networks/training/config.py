@@ -119,6 +119,8 @@ class Training(BaseEstimator):
 def check_device(device: Any) -> str:
     """Return the name of a torch device; raise an error if it is not available."""
     try:
+        if not isinstance(device, str | torch.device):
+            raise TypeError("it is not a name")
         if torch.empty(0, device=device).is_meta:
             raise TypeError("it holds no numbers")
     except (RuntimeError, AssertionError, TypeError) as error:
