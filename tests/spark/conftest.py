@@ -28,7 +28,7 @@ def spark():
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
-        # The memory of a state store is mostly its cache and its write buffer, of 8 and 64 MB by default.
+        # The memory a state store reports is mostly its cache and its write buffer. Small ones soon fill.
         .config("spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB", "1")
         .config("spark.sql.streaming.stateStore.rocksdb.writeBufferSizeMB", "1")
         # Without this a query that processes what is available would wait for idle keys, and never end.
