@@ -1,5 +1,6 @@
 """Models, which score each class after every sample; score differences estimate log-likelihood ratios.
 
+- `Prefix` classifies every prefix in closed form; the best choice for small and medium data sets.
 - `Accumulator` adds up increments of evidence.
 - `B2BsqrtTandem` and `Tandemformer` are the networks of the paper; `TanhTandem` provides its baselines.
 - `Network` wraps a custom torch module.
@@ -15,6 +16,7 @@ from stopwise.models.networks.modules import Evidence, Integrator, WindowIntegra
 from stopwise.models.networks.own import Network
 from stopwise.models.networks.tandemformer import Tandemformer
 from stopwise.models.networks.training.config import Training
+from stopwise.models.prefix.model import Prefix
 from stopwise.models.registry import MODELS, PAPER_GAUSSIAN, PAPER_REAL, make, options
 from stopwise.models.step import Step
 
@@ -28,6 +30,7 @@ __all__ = [
     "Integrator",
     "Model",
     "Network",
+    "Prefix",
     "Step",
     "Tandemformer",
     "TanhTandem",
