@@ -37,8 +37,8 @@ class RbfHeads:
 
     def kernel(self, g: int, statistics: np.ndarray) -> np.ndarray:
         """Return the kernel (B, m) of statistics (B, F) and the landmarks at head g."""
-        z = np.clip((statistics - self.center[g]) / self.scale[g], -CLIP, CLIP)
-        near = squared_distances(z, self.landmarks[g])
+        z = np.clip((statistics.astype(np.float64) - self.center[g]) / self.scale[g], -CLIP, CLIP)
+        near = squared_distances(z, self.landmarks[g].astype(np.float64))
         near *= self.rate[g]
         np.exp(near, out=near)
         fourth = near * near

@@ -72,7 +72,7 @@ class PrefixStep(Step):
         recent = xp.where(first, xp.broadcast_to(x[:, None], recent.shape), recent)
         kept = {"recent": recent} | {block.name: block(state[block.name], recent) for block in self.blocks}
         sums, statistics = self.statistics(state, recent, time)
-        pooled = [kept[block.name].reshape(len(time), -1) for block in self.blocks]
+        pooled = [kept[block.name].reshape(time.shape[0], -1) for block in self.blocks]
         scores = self.heads(time, pooled, statistics)
         return {"time": time, "scores": scores} | kept | sums
 
@@ -107,9 +107,9 @@ class _BlockStep:
         total = values[..., 0]
         for j in range(1, TAPS):
             total = total + values[..., j]
-        flat = values.reshape(len(values), -1)
+        flat = values.reshape(values.shape[0], -1)
         three = (flat[:, self.taps[0]] + flat[:, self.taps[1]]) + flat[:, self.taps[2]]
-        outputs = 3 * three.reshape(len(values), self.groups, GROUP) - total[..., None]
+        outputs = 3 * three.reshape(-1, self.groups, GROUP) - total[..., None]
         over = outputs - self.biases
         positive = over > 0
         high = outputs.argmax(-1)[..., None] == self.order
@@ -167,7 +167,7 @@ class _StatisticsStep:
         now, before = _double(recent[:, -1] @ self.products), _double(recent[:, -2] @ self.products)
         sums = sums + xp.stack([now[:, :, None] * now[:, None], now[:, :, None] * before[:, None]], 1)
         mean = sums / _double(time)[:, None, None, None]
-        same, lagged = mean[:, 0][:, self.rows, self.columns], mean[:, 1].reshape(len(time), -1)
+        same, lagged = mean[:, 0][:, self.rows, self.columns], mean[:, 1].reshape(time.shape[0], -1)
         return sums, _single(xp.concatenate([same, lagged], 1))
 
 
@@ -182,7 +182,7 @@ class _HeadsStep:
         self.weights = step.array(np.take_along_axis(heads.times, order, axis=1).astype(np.float64))
         self.constant = step.array(heads.constant)
         self.pooled = [step.array(weights) for weights in heads.pooled if weights is not None]
-        self.coefficients = step.array(heads.coefficients)
+        self.coefficients = step.array(heads.coefficients.astype(np.float64))
         self.rbf = {kind: _RbfStep(rbf, step) for kind, rbf in heads.rbf.items()}
 
     def __call__(self, time: Array, pooled: list[Array], statistics: dict[str, Array]) -> Array:
@@ -235,12 +235,12 @@ class _RbfStep:
         self.rate, self.wide, self.narrow = (
             step.array(one[:, None, None]) for one in (rbf.rate, rbf.wide, rbf.narrow)
         )
-        self.landmarks = step.array(np.ascontiguousarray(rbf.landmarks.transpose(0, 2, 1)))  # (G, F, m)
-        self.sizes = step.array((rbf.landmarks**2).sum(axis=2)[:, None])  # (G, 1, m)
+        self.landmarks = step.array(np.ascontiguousarray(rbf.landmarks.transpose(0, 2, 1).astype(np.float64)))  # (G, F, m)
+        self.sizes = step.array((rbf.landmarks.astype(np.float64) ** 2).sum(axis=2)[:, None])  # (G, 1, m)
 
     def __call__(self, g: Any, statistics: Array) -> Array:
         """Return the kernel (·, m) of statistics (·, F) and the landmarks of head g."""
-        z = ((statistics - self.center[g]) / self.scale[g]).clip(-CLIP, CLIP)
+        z = ((_double(statistics) - self.center[g]) / self.scale[g]).clip(-CLIP, CLIP)
         distances = (z * z).sum(-1)[..., None] + self.sizes[g] - 2 * (z @ self.landmarks[g])
         near = (distances.clip(0) * self.rate[g]).exp() if hasattr(distances, "exp") else np.exp(
             distances.clip(0) * self.rate[g]
