@@ -24,8 +24,8 @@ NEGLIGIBLE = 1e-8  # mean variance below which pools are rounding errors: near t
 
 def pool_scales(
     features: Features, x: np.ndarray, lengths: np.ndarray, steps: np.ndarray
-) -> list[np.ndarray]:
-    """Return, per block, factors (G, 4) that give each kind of pool the total variance ¼ at each head.
+) -> dict[str, np.ndarray]:
+    """Return, by block, factors (G, 4) that give each kind of pool the total variance ¼ at each head.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def pool_scales(
     steps
         (G,) steps of the heads.
     """
-    found = []
-    for block in features.blocks:
+    found = {}
+    for name, block in features.blocks.items():
         pooled = pools(block, x, steps).reshape(len(steps), len(x), block.groups, POOLS, GROUP)
         factors = np.zeros((len(steps), POOLS), np.float32)
         for g, step in enumerate(steps):
@@ -47,7 +47,7 @@ def pool_scales(
             variance = pooled[g, alive].var(axis=0, dtype=np.float64).sum(axis=(0, 2))  # (4,)
             some = variance > NEGLIGIBLE * block.groups * GROUP
             factors[g, some] = 0.5 / np.sqrt(variance[some])
-        found.append(factors)
+        found[name] = factors
     return found
 
 
@@ -130,7 +130,7 @@ def combined(grams: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
 
 def search_points(
     features: Features,
-    factors: list[np.ndarray],
+    factors: dict[str, np.ndarray],
     x: np.ndarray,
     y: np.ndarray,
     lengths: np.ndarray,
@@ -141,9 +141,9 @@ def search_points(
     heads = [int(np.abs(steps / steps[-1] - share).argmin()) for share in SEARCH_AT]
     heads = sorted(set(heads))
     kernels = []
-    for block, factor in zip(features.blocks, factors):
+    for name, block in features.blocks.items():
         kernel = np.zeros((len(heads), len(x), len(x)), np.float32)
-        add_pool_kernel(kernel, block, factor[heads], x, np.arange(len(x)), steps[heads])
+        add_pool_kernel(kernel, block, factors[name][heads], x, np.arange(len(x)), steps[heads])
         kernels.append(kernel)
     statistics = features.statistics.of(x, steps[heads])
     points = []
@@ -163,8 +163,8 @@ def fold_rows(fold: np.ndarray) -> list[np.ndarray]:
     return [np.flatnonzero(fold == one) for one in np.unique(fold)]
 
 
-def search_weights(points: list[SearchPoint], classes: int) -> tuple[np.ndarray, float]:
-    """Return the block weights of least held-out log loss, and this loss, by coordinate search from 1.
+def search_weights(points: list[SearchPoint], classes: int) -> np.ndarray:
+    """Return the block weights of least held-out log loss, by coordinate search from 1.
 
     The loss is the sum over the search points, each with its best ridge penalty.
     """
@@ -191,4 +191,4 @@ def search_weights(points: list[SearchPoint], classes: int) -> tuple[np.ndarray,
                 new, found = evaluate(tried)
                 if new < loss - 1e-6:
                     loss, weights, places = new, tried, found
-    return weights, loss
+    return weights

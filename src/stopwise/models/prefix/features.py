@@ -10,6 +10,7 @@ from stopwise.models.prefix.kernels import GROUP, POOLS, KernelBlock, draw_kerne
 from stopwise.models.prefix.pooling import pool_series
 from stopwise.models.prefix.statistics import Statistics
 
+KERNELS, DIFFERENCES = BLOCKS = ("kernels", "differences")
 SCALE_ROWS = 128  # series from which the size of the pools is estimated
 DRAW_ROWS = 2000  # series from which thresholds of kernels are drawn
 
@@ -21,30 +22,30 @@ class Features:
     Parameters
     ----------
     blocks
-        Convolution kernels on the samples and on their differences.
+        Convolution kernels on the samples ("kernels") and on their differences ("differences").
     statistics
         Running statistics.
     """
 
-    blocks: tuple[KernelBlock, KernelBlock]
+    blocks: dict[str, KernelBlock]
     statistics: Statistics
 
     @classmethod
     def draw(cls, x: np.ndarray, lengths: np.ndarray, kernels: int, rng: np.random.Generator) -> Features:
         """Draw random features for series like x (B, T, C) with these lengths (B,)."""
         groups = max(1, kernels // GROUP)
-        blocks = [draw_kernels(x, lengths, groups, differences, rng) for differences in (False, True)]
-        return cls((blocks[0], blocks[1]), Statistics.draw(x.shape[2], rng))
+        blocks = {name: draw_kernels(x, lengths, groups, name == DIFFERENCES, rng) for name in BLOCKS}
+        return cls(blocks, Statistics.draw(x.shape[2], rng))
 
     @property
     def pooled(self) -> int:
         """Number of pools of one block."""
-        return self.blocks[0].groups * POOLS * GROUP
+        return self.blocks[KERNELS].groups * POOLS * GROUP
 
     @property
     def kinds(self) -> list[str]:
         """Names of the kinds of features."""
-        return ["kernels", "differences", *self.statistics.kinds]
+        return [*BLOCKS, *self.statistics.kinds]
 
 
 def pools(block: KernelBlock, x: np.ndarray, times: np.ndarray) -> np.ndarray:

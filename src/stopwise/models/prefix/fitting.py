@@ -12,10 +12,11 @@ from scipy.linalg import eigh
 from scipy.special import log_softmax
 
 from stopwise.models.prefix import blocks, calibration, ridge
+from stopwise.models.prefix.compiling import compiled
 from stopwise.models.prefix.features import DRAW_ROWS, SCALE_ROWS, Features
 from stopwise.models.prefix.folds import make_folds
-from stopwise.models.prefix.grid import head_shares, head_steps, time_weights
-from stopwise.models.prefix.heads import Heads, RbfHeads
+from stopwise.models.prefix.grid import head_steps
+from stopwise.models.prefix.heads import Heads, lean
 from stopwise.models.prefix.rbf import Rbf
 
 FEWEST_ALIVE = 5  # series that a head needs at least ...
@@ -127,7 +128,7 @@ def fit_prefix(
     points = blocks.search_points(
         features, factors, series.x[rows], series.y[rows], series.lengths[rows], series.fold[rows], steps
     )
-    weights, _ = blocks.search_weights(points, series.classes)
+    weights = dict(zip(features.kinds, blocks.search_weights(points, series.classes).tolist()))
     advance("heads", 0.2)
     watch.lap("search")
     chosen = series.sample(landmarks, rng)
@@ -137,7 +138,7 @@ def fit_prefix(
     heads, held_out, penalty = _calibrated(series, features, factors, weights, steps, fits, picked)
     watch.lap("calibration")
     report = {
-        "block_weights": dict(zip(features.kinds, weights.tolist())),
+        "block_weights": weights,
         "steps": steps.tolist(),
         "ridge": [float(ridge.PENALTIES[i]) for i in picked],
         "calibration_penalty": penalty,
@@ -153,8 +154,8 @@ def fit_prefix(
 def _fit_heads(
     series: Series,
     features: Features,
-    factors: list[np.ndarray],
-    weights: np.ndarray,
+    factors: dict[str, np.ndarray],
+    weights: dict[str, float],
     steps: np.ndarray,
     landmarks: np.ndarray,
     advance: Callable[[str, float], None],
@@ -165,14 +166,14 @@ def _fit_heads(
     for start in range(0, len(steps), size):
         part = slice(start, start + size)
         kernel = np.zeros((len(steps[part]), n, len(landmarks)), np.float32)
-        for block, factor, weight in zip(features.blocks, factors, weights):
-            if weight:
-                scaled = np.float32(weight) * factor[part]
+        for name, block in features.blocks.items():
+            if weights[name]:
+                scaled = np.float32(weights[name]) * factors[name][part]
                 blocks.add_pool_kernel(kernel, block, scaled, series.x, landmarks, steps[part])
         statistics = features.statistics.of(series.x, steps[part])
         for i, step in enumerate(steps[part]):
             named = {kind: values[i] for kind, values in statistics.items()}
-            fits.append(_fit_head(series, kernel[i], named, weights[2:], int(step), landmarks))
+            fits.append(_fit_head(series, kernel[i], named, weights, int(step), landmarks))
             advance("heads", 0.2 + 0.6 * len(fits) / len(steps))
     return fits
 
@@ -181,7 +182,7 @@ def _fit_head(
     series: Series,
     kernel: np.ndarray,
     statistics: dict[str, np.ndarray],
-    weights: np.ndarray,
+    weights: dict[str, float],
     step: int,
     landmarks: np.ndarray,
 ) -> HeadFit:
@@ -191,14 +192,14 @@ def _fit_head(
     marks = landmarks[on]
     total = kernel[np.ix_(rows, on)].astype(np.float64)
     rbf = {}
-    for (kind, values), weight in zip(statistics.items(), weights):
-        if weight:
+    for kind, values in statistics.items():
+        if weights[kind]:
             learned = Rbf.learn(values[marks])
             z = learned.standardized(values[rows])
             found = learned.gram(z, learned.standardized(values[marks]))
             size = _mean_diagonal(found[np.searchsorted(rows, marks)])
             if size > 1e-6:
-                rbf[kind] = learned, float(weight**2 / size)
+                rbf[kind] = learned, float(weights[kind] ** 2 / size)
                 total += rbf[kind][1] * found
     scale = 1 / max(_mean_diagonal(total[np.searchsorted(rows, marks)]), 1e-12)
     total *= scale
@@ -252,8 +253,8 @@ def _pick(losses: np.ndarray) -> np.ndarray:
 def _calibrated(
     series: Series,
     features: Features,
-    factors: list[np.ndarray],
-    weights: np.ndarray,
+    factors: dict[str, np.ndarray],
+    weights: dict[str, float],
     steps: np.ndarray,
     fits: list[HeadFit],
     picked: np.ndarray,
@@ -277,7 +278,9 @@ def _calibrated(
         matrix, bias = calibration.fit_matrix(z, y, penalty)
         maps.append(inputs[g][0] * middle @ matrix)  # (K, K), from regression outputs to logits
         constants.append(fit.intercepts[picked[g]] @ maps[g] + bias - log_prior)
-    return _compiled(series, features, factors, weights, steps, fits, picked, maps, constants), held_out, penalty
+    coefficients = [fit.coefficients[i] @ one for fit, i, one in zip(fits, picked, maps)]
+    heads = compiled(series, features, factors, weights, steps, fits, coefficients, constants)
+    return heads, lean(held_out, heads.shares), penalty
 
 
 def _matrix_penalty(z: list[np.ndarray], y: list[np.ndarray], folds: list[list[np.ndarray]]) -> float:
@@ -288,67 +291,6 @@ def _matrix_penalty(z: list[np.ndarray], y: list[np.ndarray], folds: list[list[n
         for one in MATRIX_PENALTIES
     ]
     return MATRIX_PENALTIES[int(np.argmin(losses))]
-
-
-def _compiled(
-    series: Series,
-    features: Features,
-    factors: list[np.ndarray],
-    weights: np.ndarray,
-    steps: np.ndarray,
-    fits: list[HeadFit],
-    picked: np.ndarray,
-    maps: list[np.ndarray],
-    constants: list[np.ndarray],
-) -> Heads:
-    """Express the heads by weights of features: linear blocks collapse into one weight per feature."""
-    count, classes = len(steps), series.classes
-    used = np.unique(np.concatenate([fit.landmarks for fit in fits]))
-    x = series.x[used]
-    most = max(len(fit.landmarks) for fit in fits)
-    coefficients = np.zeros((count, most, classes), np.float32)
-    for g, fit in enumerate(fits):
-        coefficients[g, : len(fit.landmarks)] = fit.coefficients[picked[g]] @ maps[g]
-    pooled: list[np.ndarray | None] = []
-    for block, factor, weight in zip(features.blocks, factors, weights):
-        if not weight:
-            pooled.append(None)
-            continue
-        found = np.empty((count, features.pooled, classes), np.float32)
-        for start in range(0, block.groups, blocks.PART):
-            values = blocks.pools(block.part(slice(start, start + blocks.PART)), x, steps)  # (G, m, F)
-            first = start * blocks.POOLS * blocks.GROUP
-            for g, fit in enumerate(fits):
-                own = values[g][np.searchsorted(used, fit.landmarks)]
-                squared = np.float32(weight**2 * fit.factor) * factor[g] ** 2
-                found[g, first : first + own.shape[1]] = (
-                    blocks.scaled_pools(own, squared).T @ coefficients[g, : len(fit.landmarks)]
-                )
-        pooled.append(found)
-    statistics = features.statistics.of(x, steps)
-    kinds = [kind for kind, weight in zip(features.statistics.kinds, weights[2:]) if weight]
-    rbf = {kind: _rbf_heads(kind, statistics[kind], used, fits, most) for kind in kinds}
-    shares = head_shares(np.array([len(fit.rows) for fit in fits]))
-    times = time_weights(steps, shares).astype(np.float32)
-    return Heads(times, (pooled[0], pooled[1]), rbf, coefficients, np.array(constants))
-
-
-def _rbf_heads(
-    kind: str, statistics: np.ndarray, used: np.ndarray, fits: list[HeadFit], most: int
-) -> RbfHeads:
-    """Return the Gaussian kernels of one kind of statistics (G, m, F) at all heads."""
-    count, _, size = statistics.shape
-    center, scale = np.zeros((count, size), np.float32), np.ones((count, size), np.float32)
-    rate, wide, narrow = (np.zeros(count, np.float32) for _ in range(3))
-    landmarks = np.zeros((count, most, size), np.float32)
-    for g, fit in enumerate(fits):
-        if kind in fit.rbf:  # otherwise the statistics do not vary at this head
-            learned, factor = fit.rbf[kind]
-            center[g], scale[g], rate[g] = learned.center, learned.scale, -0.5 / learned.width
-            wide[g], narrow[g] = factor * learned.weights[0], factor * learned.weights[1]
-            own = statistics[g][np.searchsorted(used, fit.landmarks)]
-            landmarks[g, : len(fit.landmarks)] = learned.standardized(own)
-    return RbfHeads(center, scale, rate, wide, narrow, landmarks)
 
 
 def _losses(held_out: np.ndarray, y: np.ndarray) -> list[float]:

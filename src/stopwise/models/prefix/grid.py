@@ -1,4 +1,4 @@
-"""Steps at which the prefix model has a classifier (a head), and how scores between them are formed."""
+"""Steps at which the prefix model has a classifier (a head), and how much a head with few series counts."""
 
 from __future__ import annotations
 
@@ -42,21 +42,3 @@ def head_shares(counts: np.ndarray) -> np.ndarray:
     share = np.where(counts >= counts[0] / 2, 1.0, counts / (counts + FEW))
     share[0] = 1.0
     return share
-
-
-def time_weights(steps: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return the weight (T, G) of each head at each step 1…T; rows sum to 1, the last row holds after T.
-
-    Between two heads the weights are linear in time. A head with a share below 1 gives the rest of its weight
-    to the head before it.
-
-    Examples
-    --------
-    >>> time_weights(np.array([1, 3]), np.ones(2)).tolist()
-    [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
-    """
-    times = np.arange(1, steps[-1] + 1)
-    own = np.stack([np.interp(times, steps, row) for row in np.eye(len(steps))], axis=1)  # (T, G)
-    mixed = own * shares
-    mixed[:, :-1] += own[:, 1:] * (1 - shares[1:])
-    return mixed

@@ -16,7 +16,7 @@ from stopwise.models.prefix.features import Features
 from stopwise.models.prefix.fitting import Series, fit_prefix
 from stopwise.models.prefix.folds import make_folds
 from stopwise.models.prefix.grid import head_steps
-from stopwise.models.prefix.heads import Heads, all_scores
+from stopwise.models.prefix.heads import Heads, all_scores, held
 from stopwise.models.prefix.kernels import GROUP, POOLS
 from stopwise.models.prefix.step import PrefixStep
 from stopwise.models.prefix.storing import features_of, heads_of, tensors_of
@@ -33,7 +33,7 @@ class Prefix(Model):
 
     The model computes features of the samples so far: running averages of random convolutions, and levels,
     moments and last samples under Gaussian kernels. At some twenty to forty steps it has a ridge regression
-    on these features, calibrated to probabilities; between these steps the regressions are interpolated.
+    on these features, calibrated to probabilities; between these steps the scores hold.
     Nothing is trained by gradient descent, so a fit takes seconds and small data sets are not over-fitted.
 
     All settings (ridge penalty, weights of the kinds of features, calibration) are chosen by the likelihood
@@ -58,8 +58,8 @@ class Prefix(Model):
         `ridge`: their penalties. `held_out_loss`: their mean log loss on series left out. `seconds`: time of
         each stage.
     held_out_scores_
-        (n, T, K) scores of the training series from regressions without them. Between two of the steps, the
-        earlier one holds.
+        (n, T, K) scores of the training series from regressions without them; None if there are more than
+        20 000 series, of which a stratified sample is used.
 
     Examples
     --------
@@ -167,7 +167,6 @@ def _held_out_scores(
     """Return the held-out scores (n, T, K) after every sample; None if not all series were used."""
     if len(used) < len(examples):
         return None
-    head = np.searchsorted(steps, np.arange(1, examples.steps + 1), side="right") - 1
-    scores = held_out[:, head]
+    scores = held(held_out, steps, examples.steps)
     scores[~inside(examples.lengths, examples.steps)] = np.nan
     return scores

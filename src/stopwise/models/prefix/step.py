@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from stopwise.models.prefix.features import Features
-from stopwise.models.prefix.heads import Heads, RbfHeads
+from stopwise.models.prefix.heads import Heads, rbf_kernel
 from stopwise.models.prefix.kernels import GROUP, POOLS, TAPS, KernelBlock
-from stopwise.models.prefix.rbf import CLIP
 from stopwise.models.prefix.statistics import LAST, LEVELS, MOMENTS, Statistics
 from stopwise.models.step import Array, State, Step
 
@@ -34,16 +33,16 @@ class PrefixStep(Step):
 
     def __init__(self, features: Features, heads: Heads, channels: int, xp: Any = np) -> None:
         super().__init__(heads.constant.shape[1], channels, xp)
-        used = [block for block, weights in zip(features.blocks, heads.pooled) if weights is not None]
-        self.reach = max([features.statistics.recent, 2, *(block.reach for block in used)])
-        self.blocks = [_BlockStep(block, self.reach, self) for block in used]
+        used = {name: features.blocks[name] for name in heads.pooled}
+        self.reach = max([features.statistics.recent, 2, *(block.reach for block in used.values())])
+        self.blocks = {name: _BlockStep(block, self.reach, self) for name, block in used.items()}
         self.statistics = _StatisticsStep(features.statistics, list(heads.rbf), self)
         self.heads = _HeadsStep(heads, self)
 
     def kept(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the float32 arrays of the state."""
         return {"recent": (self.reach, self.channels)} | {
-            block.name: (block.groups, POOLS, GROUP) for block in self.blocks
+            name: (block.groups, POOLS, GROUP) for name, block in self.blocks.items()
         }
 
     def start(self, streams: int) -> State:
@@ -70,10 +69,10 @@ class PrefixStep(Step):
         # Before the start of a stream, its first sample is used.
         recent = xp.concatenate([state["recent"][:, 1:], x[:, None]], 1)
         recent = xp.where(first, xp.broadcast_to(x[:, None], recent.shape), recent)
-        kept = {"recent": recent} | {block.name: block(state[block.name], recent) for block in self.blocks}
+        kept = {"recent": recent} | {name: block(state[name], recent) for name, block in self.blocks.items()}
         sums, statistics = self.statistics(state, recent, time)
-        pooled = [kept[block.name].reshape(time.shape[0], -1) for block in self.blocks]
-        scores = self.heads(time, pooled, statistics)
+        pooled = {name: kept[name].reshape(time.shape[0], -1) for name in self.blocks}
+        scores = self.heads(state["scores"], time, pooled, statistics)
         return {"time": time, "scores": scores} | kept | sums
 
 
@@ -82,7 +81,6 @@ class _BlockStep:
 
     def __init__(self, block: KernelBlock, reach: int, step: PrefixStep) -> None:
         self.xp, self.groups = step.xp, block.groups
-        self.name = "differences" if block.differences else "kernels"
         self.differences = block.differences
         back = (TAPS - 1 - np.arange(TAPS)) * block.dilations[:, None]  # (Q, 9), oldest tap first
         newest = reach - 1 - block.differences
@@ -172,82 +170,55 @@ class _StatisticsStep:
 
 
 class _HeadsStep:
-    """Streaming form of the heads: streams at different steps use different heads."""
+    """Streaming form of the heads: the scores change only at the steps of the heads."""
 
     def __init__(self, heads: Heads, step: PrefixStep) -> None:
-        self.xp = step.xp
-        count = int((heads.times > 0).sum(axis=1).max())  # heads that have a weight at the same step
-        order = np.argsort(heads.times == 0, axis=1, kind="stable")[:, :count]
-        self.places = step.array(order)  # (T, count)
-        self.weights = step.array(np.take_along_axis(heads.times, order, axis=1).astype(np.float64))
-        self.constant = step.array(heads.constant)
-        self.pooled = [step.array(weights) for weights in heads.pooled if weights is not None]
-        self.coefficients = step.array(heads.coefficients.astype(np.float64))
-        self.rbf = {kind: _RbfStep(rbf, step) for kind, rbf in heads.rbf.items()}
+        self.heads, self.xp = heads, step.xp
+        last = int(heads.steps[-1])
+        own = np.searchsorted(heads.steps, np.arange(last + 2))  # (last + 2,), by step
+        self.there = np.isin(np.arange(last + 2), heads.steps)
+        self.place = np.minimum(own, len(heads.steps) - 1)
+        if step.xp is not np:
+            self.there, self.place = step.array(self.there), step.array(self.place)
+            self.shares, self.constant = step.array(heads.shares), step.array(heads.constant)
+            self.coefficients = step.array(heads.coefficients).double()
+            self.pooled = {name: step.array(weights) for name, weights in heads.pooled.items()}
+            self.rbf = {
+                kind: {name: step.array(value).double() for name, value in vars(one).items()}
+                for kind, one in heads.rbf.items()
+            }
 
-    def __call__(self, time: Array, pooled: list[Array], statistics: dict[str, Array]) -> Array:
-        """Return the scores (S, K), in double precision."""
-        row = (time - 1).clip(0, len(self.weights) - 1)
-        pooled = [sums / _single(time)[:, None] for sums in pooled]
+    def __call__(
+        self, scores: Array, time: Array, pooled: dict[str, Array], statistics: dict[str, Array]
+    ) -> Array:
+        """Return the next scores (S, K), given the previous ones and the sums of the pools."""
+        row = time.clip(0, self.there.shape[0] - 1)
         if self.xp is not np:
-            return self._gathered(row, pooled, statistics)
-        scores = np.zeros((len(time), self.constant.shape[1]))
-        for one in np.unique(row):  # streams at the same step use the same heads
-            on = np.flatnonzero(row == one)
-            named = {kind: values[on] for kind, values in statistics.items()}
-            for g, weight in zip(self.places[one], self.weights[one]):
-                if weight:
-                    scores[on] += weight * self._at(g, [sums[on] for sums in pooled], named)
-        return scores
+            return self._gathered(scores, row, time, pooled, statistics)
+        found = scores.copy()
+        for step in np.unique(row[self.there[row]]):  # streams at the same step use the same head
+            on, g = np.flatnonzero(row == step), self.place[step]
+            means = {name: sums[on] / np.float32(step) for name, sums in pooled.items()}
+            named = {kind: values[on].astype(np.float64) for kind, values in statistics.items()}
+            new = self.heads.scores(g, means, named)
+            share = self.heads.shares[g]
+            found[on] = new if share == 1 else share * new + (1 - share) * scores[on]
+        return found
 
-    def _at(self, g: Any, pooled: list[Array], statistics: dict[str, Array]) -> Array:
-        scores = self.constant[g]
-        for weights, sums in zip(self.pooled, pooled):
-            scores = scores + sums @ weights[g]
+    def _gathered(
+        self, scores: Array, row: Array, time: Array, pooled: dict[str, Array], statistics: dict[str, Array]
+    ) -> Array:
+        """Return the next scores (S, K) with one operation for all streams, as the export needs."""
+        g, share = self.place[row], self.shares[self.place[row]][:, None]  # (S,), (S, 1)
+        found = self.constant[g]
+        for name, weights in self.pooled.items():
+            means = pooled[name] / _single(time)[:, None]
+            found = found + (means[:, None] @ weights[g])[:, 0]
         for kind, rbf in self.rbf.items():
-            scores = scores + rbf(g, statistics[kind]) @ self.coefficients[g]
-        return scores
-
-    def _gathered(self, row: Array, pooled: list[Array], statistics: dict[str, Array]) -> Array:
-        """Return the scores (S, K) with one operation for all streams, as the export needs."""
-        scores = 0.0
-        for i in range(self.places.shape[1]):
-            g = self.places[row, i]  # (S,)
-            pooled_rows = [sums[:, None] for sums in pooled]  # (S, 1, F)
-            named = {kind: values[:, None] for kind, values in statistics.items()}
-            scores = scores + self.weights[row, i][:, None] * self._at_rows(g, pooled_rows, named)
-        return scores
-
-    def _at_rows(self, g: Array, pooled: list[Array], statistics: dict[str, Array]) -> Array:
-        scores = self.constant[g]
-        for weights, sums in zip(self.pooled, pooled):
-            scores = scores + (sums @ weights[g])[:, 0]
-        for kind, rbf in self.rbf.items():
-            scores = scores + (rbf(g, statistics[kind]) @ self.coefficients[g])[:, 0]
-        return scores
-
-
-class _RbfStep:
-    """Streaming form of `RbfHeads.kernel`."""
-
-    def __init__(self, rbf: RbfHeads, step: PrefixStep) -> None:
-        self.center, self.scale = step.array(rbf.center[:, None]), step.array(rbf.scale[:, None])
-        self.rate, self.wide, self.narrow = (
-            step.array(one[:, None, None]) for one in (rbf.rate, rbf.wide, rbf.narrow)
-        )
-        self.landmarks = step.array(np.ascontiguousarray(rbf.landmarks.transpose(0, 2, 1).astype(np.float64)))  # (G, F, m)
-        self.sizes = step.array((rbf.landmarks.astype(np.float64) ** 2).sum(axis=2)[:, None])  # (G, 1, m)
-
-    def __call__(self, g: Any, statistics: Array) -> Array:
-        """Return the kernel (·, m) of statistics (·, F) and the landmarks of head g."""
-        z = ((_double(statistics) - self.center[g]) / self.scale[g]).clip(-CLIP, CLIP)
-        distances = (z * z).sum(-1)[..., None] + self.sizes[g] - 2 * (z @ self.landmarks[g])
-        near = (distances.clip(0) * self.rate[g]).exp() if hasattr(distances, "exp") else np.exp(
-            distances.clip(0) * self.rate[g]
-        )
-        fourth = near * near
-        fourth = fourth * fourth
-        return near * self.wide[g] + fourth * self.narrow[g]
+            one = {name: value[g] if name == "landmarks" else value[g][:, None] for name, value in rbf.items()}
+            kernel = rbf_kernel(self.xp, _double(statistics[kind])[:, None], **one)  # (S, 1, m)
+            found = found + (kernel @ self.coefficients[g])[:, 0]
+        return self.xp.where(self.there[row][:, None], share * found + (1 - share) * scores, scores)
 
 
 def _double(values: Array) -> Array:

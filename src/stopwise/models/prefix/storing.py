@@ -2,67 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 
-from stopwise.models.prefix.features import Features
+from stopwise.models.prefix.features import BLOCKS, DIFFERENCES, Features
 from stopwise.models.prefix.heads import Heads, RbfHeads
 from stopwise.models.prefix.kernels import GROUP, TAPS, KernelBlock
 from stopwise.models.prefix.statistics import LAST, LEVELS, MOMENTS, RECENT, RECENT_NUMBERS, Statistics
 
-BLOCKS = ("kernels", "differences")
 KERNEL_ARRAYS = ("dilations", "members", "taps", "biases")
-LARGEST_DILATION = 1 << 20
+LARGEST_DILATION = LARGEST_STEP = 1 << 20
 Arrays = dict[str, np.ndarray]
 
 
 def tensors_of(features: Features, heads: Heads) -> Arrays:
     """Return all arrays by name."""
-    found = {"times": heads.times, "constant": heads.constant, "coefficients": heads.coefficients}
-    for name, block, weights in zip(BLOCKS, features.blocks, heads.pooled):
+    found = {name: getattr(heads, name) for name in ("steps", "shares", "constant", "coefficients")}
+    for name, block in features.blocks.items():
         found |= {f"{name}.{array}": getattr(block, array) for array in KERNEL_ARRAYS}
-        if weights is not None:
-            found[f"{name}.weights"] = weights
-    found |= {"statistics.levels": features.statistics.levels, "statistics.products": features.statistics.products}
+    found |= {f"statistics.{name}": getattr(features.statistics, name) for name in ("levels", "products")}
+    found |= {f"{name}.weights": weights for name, weights in heads.pooled.items()}
     for kind, rbf in heads.rbf.items():
-        found |= {f"{kind}.{field.name}": getattr(rbf, field.name) for field in fields(rbf)}
+        found |= {f"{kind}.{name}": value for name, value in vars(rbf).items()}
     return found
 
 
 def features_of(arrays: Arrays, channels: int) -> Features:
     """Return the features; raise a ValueError if the arrays do not fit together."""
-    blocks = [_block(arrays, name, channels) for name in BLOCKS]
-    maps = [_checked(arrays, f"statistics.{name}", (channels, None), np.float32) for name in (LEVELS, "products")]
-    recent = min(RECENT, RECENT_NUMBERS // channels)
-    return Features((blocks[0], blocks[1]), Statistics(maps[0], maps[1], recent))
+    blocks = {name: _block(arrays, name, channels) for name in BLOCKS}
+    maps = [_checked(arrays, f"statistics.{name}", (channels, None), np.float32) for name in ("levels", "products")]
+    return Features(blocks, Statistics(maps[0], maps[1], min(RECENT, RECENT_NUMBERS // channels)))
 
 
 def heads_of(arrays: Arrays, features: Features, classes: int) -> Heads:
     """Return the heads; raise a ValueError if the arrays do not fit together."""
-    constant = _checked(arrays, "constant", (None, classes), np.float64)
-    heads = len(constant)
-    times = _checked(arrays, "times", (None, heads), np.float32)
+    steps = _checked(arrays, "steps", (None,), np.int64)
+    heads = len(steps)
+    if not heads or steps[0] != 1 or not (np.diff(steps) > 0).all() or steps[-1] > LARGEST_STEP:
+        raise ValueError("`steps` must be increasing, from 1.")
+    constant = _checked(arrays, "constant", (heads, classes), np.float64)
     coefficients = _checked(arrays, "coefficients", (heads, None, classes), np.float32)
-    pooled = [
-        _checked(arrays, f"{name}.weights", (heads, features.pooled, classes), np.float32)
-        if f"{name}.weights" in arrays
-        else None
+    pooled = {
+        name: _checked(arrays, f"{name}.weights", (heads, features.pooled, classes), np.float32)
         for name in BLOCKS
-    ]
+        if f"{name}.weights" in arrays
+    }
     levels, products = features.statistics.levels.shape[1], features.statistics.products.shape[1]
     sizes = {
         LEVELS: 5 * levels,
         MOMENTS: products * (products + 1) // 2 + products**2,
         LAST: features.statistics.recent * len(features.statistics.levels),
     }
-    marks = coefficients.shape[1]
     rbf = {
-        kind: _rbf(arrays, kind, heads, size, marks)
+        kind: _rbf(arrays, kind, heads, size, coefficients.shape[1])
         for kind, size in sizes.items()
         if f"{kind}.landmarks" in arrays
     }
-    return Heads(times, (pooled[0], pooled[1]), rbf, coefficients, constant)
+    shares = _checked(arrays, "shares", (heads,), np.float64)
+    return Heads(steps, shares, pooled, rbf, coefficients, constant)
 
 
 def _block(arrays: Arrays, name: str, channels: int) -> KernelBlock:
@@ -77,16 +73,16 @@ def _block(arrays: Arrays, name: str, channels: int) -> KernelBlock:
         raise ValueError(f"`{name}.members` must be channels below {channels}.")
     if not ((taps >= 0) & (taps < TAPS)).all():
         raise ValueError(f"`{name}.taps` must be in 0…{TAPS - 1}.")
-    return KernelBlock(dilations, members, taps, biases, name == "differences")
+    return KernelBlock(dilations, members, taps, biases, name == DIFFERENCES)
 
 
 def _rbf(arrays: Arrays, kind: str, heads: int, size: int, marks: int) -> RbfHeads:
     shapes = {
         "center": (heads, size),
         "scale": (heads, size),
-        "rate": (heads,),
-        "wide": (heads,),
-        "narrow": (heads,),
+        "rate": (heads, 1),
+        "wide": (heads, 1),
+        "narrow": (heads, 1),
         "landmarks": (heads, marks, size),
     }
     return RbfHeads(**{
