@@ -114,7 +114,7 @@ class SearchPoint:
     y: np.ndarray
     folds: list[np.ndarray]
 
-    def losses(self, weights: np.ndarray, penalties: Sequence[float], classes: int) -> list[float]:
+    def losses(self, weights: np.ndarray, penalties: np.ndarray, classes: int) -> list[float]:
         """Return the held-out log loss for each penalty."""
         gram = combined(self.grams, weights)
         ridge = DualRidge(gram, np.eye(classes)[self.y])

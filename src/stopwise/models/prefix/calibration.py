@@ -65,9 +65,7 @@ def fit_matrix(z: np.ndarray, y: np.ndarray, penalty: float) -> tuple[np.ndarray
     return np.eye(classes) + found[:-classes].reshape(classes, classes), found[-classes:]
 
 
-def left_out_logits(
-    z: np.ndarray, y: np.ndarray, penalty: float, folds: Sequence[np.ndarray]
-) -> np.ndarray:
+def left_out_logits(z: np.ndarray, y: np.ndarray, penalty: float, folds: Sequence[np.ndarray]) -> np.ndarray:
     """Return calibrated logits (n, K); those of a fold come from a calibration without this fold."""
     found = np.empty_like(z)
     rows = np.arange(len(z))

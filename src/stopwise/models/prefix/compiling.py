@@ -35,7 +35,7 @@ def compiled(
     fits
         The regression of each head.
     coefficients
-        Per head, calibrated weights (m, K) of its landmarks. They sum to zero over the landmarks, but for
+        Per head, calibrated weights (m, K) of its landmarks. They sum to zero over the landmarks, up to
         rounding, so a constant added to a kernel does not matter.
     constants
         Per head, (K,).

@@ -14,7 +14,6 @@ from scipy.special import log_softmax
 from stopwise.models.prefix import blocks, calibration, ridge
 from stopwise.models.prefix.compiling import compiled
 from stopwise.models.prefix.features import DRAW_ROWS, SCALE_ROWS, Features
-from stopwise.models.prefix.folds import make_folds
 from stopwise.models.prefix.grid import head_steps
 from stopwise.models.prefix.heads import Heads, lean
 from stopwise.models.prefix.rbf import Rbf

@@ -37,8 +37,8 @@ class Prefix(Model):
     Nothing is trained by gradient descent, so a fit takes seconds and small data sets are not over-fitted.
 
     All settings (ridge penalty, weights of the kinds of features, calibration) are chosen by the likelihood
-    of series that were left out, which has a closed form. The held-out scores of the training series are kept:
-    `EarlyClassifier.fit_rule` can use them in place of further series. Series of one group (`groups` of
+    of series that were left out, which has a closed form. The held-out scores of the training series are kept
+    as ``held_out_scores_``. Series of one group (`groups` of
     `fit`) are left out together. Without groups, each class is cut into contiguous parts, in the order of the
     data.
 
@@ -71,6 +71,8 @@ class Prefix(Model):
     """
 
     name: ClassVar[str | None] = "prefix"
+    features_: Features
+    heads_: Heads
 
     def __init__(self, kernels: int = 1536, landmarks: int = 1000) -> None:
         self.kernels = kernels
@@ -135,8 +137,8 @@ class Prefix(Model):
         """Restore the fitted attributes; see `Model.restore`."""
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         self.classes_count_, self.channels_ = int(fitted["classes"]), int(fitted["channels"])
-        self.features_: Features = features_of(arrays, self.channels_)
-        self.heads_: Heads = heads_of(arrays, self.features_, self.classes_count_)
+        self.features_ = features_of(arrays, self.channels_)
+        self.heads_ = heads_of(arrays, self.features_, self.classes_count_)
 
     def _affordable_kernels(self, n: int, steps: int) -> int:
         """Return the number of kernels whose kernel matrices can be computed in reasonable time."""

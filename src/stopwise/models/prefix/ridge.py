@@ -93,7 +93,7 @@ class PrimalRidge:
         """Return weights (m+1, K), the last row is the intercept; optionally without one fold."""
         kept = [i for i in range(len(self.folds)) if i != without]
         normal = sum(self.normals[i] for i in kept).astype(np.float64)
-        # The intercept has no penalty, but for a trace that keeps the matrix positive definite.
+        # The intercept has no penalty, except a tiny one that keeps the matrix positive definite.
         normal[np.diag_indices_from(normal)] += np.append(np.full(len(normal) - 1, penalty), 1e-9)
         return _solve(normal, sum(self.moments[i] for i in kept))
 

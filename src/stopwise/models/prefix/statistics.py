@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -86,9 +87,7 @@ class Statistics:
 def _running(one: np.ndarray, other: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Return the sums (B, G, P, P) of products of two series (B, T, P) up to the steps with indices `at`."""
     edges = np.concatenate([[0], at + 1])
-    parts = [
-        one[:, first:last].transpose(0, 2, 1) @ other[:, first:last] for first, last in zip(edges, edges[1:])
-    ]
+    parts = [one[:, first:last].transpose(0, 2, 1) @ other[:, first:last] for first, last in pairwise(edges)]
     return np.stack(parts, axis=1).cumsum(1)
 
 

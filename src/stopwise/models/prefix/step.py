@@ -98,10 +98,10 @@ class _BlockStep:
         """Return the sums (S, Q, 4, 8) of the pools after one more step, given the last samples (S, R, C)."""
         xp = self.xp
         read = recent[:, 1:] - recent[:, :-1] if self.differences else recent
-        values = None  # (S, Q, 9); channels are added one after the other, as for whole series
-        for channel, there in self.members:
-            one = read[:, self.places, channel[:, None]]
-            values = one if values is None else values + one * there[:, None]
+        # (S, Q, 9); channels are added one after the other, as for whole series
+        values = read[:, self.places, self.members[0][0][:, None]]
+        for channel, there in self.members[1:]:
+            values = values + read[:, self.places, channel[:, None]] * there[:, None]
         total = values[..., 0]
         for j in range(1, TAPS):
             total = total + values[..., j]
@@ -215,7 +215,9 @@ class _HeadsStep:
             means = pooled[name] / _single(time)[:, None]
             found = found + (means[:, None] @ weights[g])[:, 0]
         for kind, rbf in self.rbf.items():
-            one = {name: value[g] if name == "landmarks" else value[g][:, None] for name, value in rbf.items()}
+            one = {
+                name: value[g] if name == "landmarks" else value[g][:, None] for name, value in rbf.items()
+            }
             kernel = rbf_kernel(self.xp, _double(statistics[kind])[:, None], **one)  # (S, 1, m)
             found = found + (kernel @ self.coefficients[g])[:, 0]
         return self.xp.where(self.there[row][:, None], share * found + (1 - share) * scores, scores)

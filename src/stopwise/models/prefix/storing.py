@@ -29,7 +29,10 @@ def tensors_of(features: Features, heads: Heads) -> Arrays:
 def features_of(arrays: Arrays, channels: int) -> Features:
     """Return the features; raise a ValueError if the arrays do not fit together."""
     blocks = {name: _block(arrays, name, channels) for name in BLOCKS}
-    maps = [_checked(arrays, f"statistics.{name}", (channels, None), np.float32) for name in ("levels", "products")]
+    maps = [
+        _checked(arrays, f"statistics.{name}", (channels, None), np.float32)
+        for name in ("levels", "products")
+    ]
     return Features(blocks, Statistics(maps[0], maps[1], min(RECENT, RECENT_NUMBERS // channels)))
 
 
@@ -85,9 +88,9 @@ def _rbf(arrays: Arrays, kind: str, heads: int, size: int, marks: int) -> RbfHea
         "narrow": (heads, 1),
         "landmarks": (heads, marks, size),
     }
-    return RbfHeads(**{
-        name: _checked(arrays, f"{kind}.{name}", shape, np.float32) for name, shape in shapes.items()
-    })
+    return RbfHeads(
+        **{name: _checked(arrays, f"{kind}.{name}", shape, np.float32) for name, shape in shapes.items()}
+    )
 
 
 def _checked(arrays: Arrays, name: str, shape: tuple[int | None, ...], dtype: type) -> np.ndarray:
