@@ -1,6 +1,7 @@
 """Models, which score each class after every sample; score differences estimate log-likelihood ratios.
 
 - `Prefix` classifies every prefix in closed form; the best choice for small and medium data sets.
+- `Stack` uses the best of several models, or a combination; "auto" is this model with its defaults.
 - `Accumulator` adds up increments of evidence.
 - `B2BsqrtTandem` and `Tandemformer` are the networks of the paper; `TanhTandem` provides its baselines.
 - `Network` wraps a custom torch module.
@@ -18,6 +19,7 @@ from stopwise.models.networks.tandemformer import Tandemformer
 from stopwise.models.networks.training.config import Training
 from stopwise.models.prefix.model import Prefix
 from stopwise.models.registry import MODELS, PAPER_GAUSSIAN, PAPER_REAL, make, options
+from stopwise.models.stack import Stack
 from stopwise.models.step import Step
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "Model",
     "Network",
     "Prefix",
+    "Stack",
     "Step",
     "Tandemformer",
     "TanhTandem",

@@ -71,6 +71,7 @@ class Prefix(Model):
     """
 
     name: ClassVar[str | None] = "prefix"
+    cross_fits: ClassVar[bool] = True
     features_: Features
     heads_: Heads
 
