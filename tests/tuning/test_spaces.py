@@ -2,18 +2,23 @@
 
 import pytest
 
-from stopwise.models import MODELS, Training
+from stopwise.models import Training
 from stopwise.tuning import space_for, spaces
 from stopwise.tuning.study import distributions
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", spaces.NETWORKS)
 @pytest.mark.parametrize("steps", [1, 2, 6, 50, 1000])
 def test_every_space_contains_the_defaults(model, steps):
     space = spaces.check_space(space_for(model, steps), model)
     known = spaces.defaults(model)
     for name, distribution in distributions(space).items():
         assert distribution._contains(distribution.to_internal_repr(known[name])), name
+
+
+def test_a_model_without_settings_to_search_is_refused():
+    with pytest.raises(ValueError, match="chooses its settings itself"):
+        space_for("prefix", 10)
 
 
 def test_defaults_equal_those_of_the_model():

@@ -3,6 +3,7 @@
 - Synthetic series with exact log-likelihood ratios, against which estimates can be compared: `gaussian`,
   `GaussianSeries`, `autoregressive` and `hidden_markov`.
 - Your own series: `read` and `write` for files, and `hold_out` for a validation part.
+- A small real dataset that ships with stopwise: `japanese_vowels`.
 - Real datasets with a train and test split: `load`, `fetch` and `CATALOG`.
 - Videos that gradually reveal still images: `nosaic_mnist` and `NosaicSeries`.
 
@@ -24,6 +25,7 @@ from stopwise.datasets.hidden_markov import hidden_markov
 from stopwise.datasets.labeled import LabeledSeries
 from stopwise.datasets.nosaic import NosaicSeries, nosaic_mnist
 from stopwise.datasets.registry import Split, load
+from stopwise.datasets.vowels import japanese_vowels
 
 #: Generators of synthetic series ("worlds") by name. Each takes the number of series `n`, its own parameters
 #: and `seed`, and returns series, labels and exact scores.
@@ -46,6 +48,7 @@ __all__ = [
     "gaussian",
     "hidden_markov",
     "hold_out",
+    "japanese_vowels",
     "load",
     "nosaic_mnist",
     "read",

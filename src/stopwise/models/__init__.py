@@ -1,5 +1,7 @@
 """Models, which score each class after every sample; score differences estimate log-likelihood ratios.
 
+- `Prefix` classifies every prefix in closed form; the best choice for small and medium data sets.
+- `Stack` uses the best of several models, or a combination; "auto" is this model with its defaults.
 - `Accumulator` adds up increments of evidence.
 - `B2BsqrtTandem` and `Tandemformer` are the networks of the paper; `TanhTandem` provides its baselines.
 - `Network` wraps a custom torch module.
@@ -15,7 +17,9 @@ from stopwise.models.networks.modules import Evidence, Integrator, WindowIntegra
 from stopwise.models.networks.own import Network
 from stopwise.models.networks.tandemformer import Tandemformer
 from stopwise.models.networks.training.config import Training
+from stopwise.models.prefix.model import Prefix
 from stopwise.models.registry import MODELS, PAPER_GAUSSIAN, PAPER_REAL, make, options
+from stopwise.models.stack import Stack
 from stopwise.models.step import Step
 
 __all__ = [
@@ -28,6 +32,8 @@ __all__ = [
     "Integrator",
     "Model",
     "Network",
+    "Prefix",
+    "Stack",
     "Step",
     "Tandemformer",
     "TanhTandem",

@@ -67,6 +67,8 @@ class Model(BaseEstimator, ABC):
 
     # The name on the command line and in saved files; None for a custom model.
     name: ClassVar[str | None] = None
+    # Whether `fit` sets `held_out_scores_`.
+    cross_fits: ClassVar[bool] = False
 
     report_: dict[str, Any]
     held_out_scores_: np.ndarray | None = None

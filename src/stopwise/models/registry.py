@@ -16,11 +16,15 @@ from stopwise.models.networks.accumulator import Accumulator
 from stopwise.models.networks.lstm import B2BsqrtTandem, TanhTandem
 from stopwise.models.networks.tandemformer import Tandemformer
 from stopwise.models.networks.training.config import Training
+from stopwise.models.prefix.model import Prefix
+from stopwise.models.stack import Stack
 from stopwise.validation import check_choice
 
 MODELS: dict[str, type[Model]] = {
     "accumulator": Accumulator,
+    "auto": Stack,
     "b2bsqrt": B2BsqrtTandem,
+    "prefix": Prefix,
     "tandemformer": Tandemformer,
     "tanh": TanhTandem,
 }

@@ -11,6 +11,7 @@ and any number of streams.
 - `FiniteHorizon` learns the stopping boundary of least expected cost, given a deadline, a cost per sample
   and a loss.
 - `MaxProbability` stops when a posterior probability is reached.
+- `SlopedProbability` is the same with a threshold that changes with time; `fit_rule` learns it from a cost.
 - `FixedTime` decides at a given step.
 - A custom rule is a subclass of `Rule` that implements `margins`.
 
@@ -33,6 +34,7 @@ from stopwise.rules.finite_horizon.rule import FiniteHorizon
 from stopwise.rules.fitting import fit_rule
 from stopwise.rules.fixed_time import FixedTime
 from stopwise.rules.max_probability import MaxProbability
+from stopwise.rules.sloped_probability import SlopedProbability
 from stopwise.rules.sprt import SPRT
 from stopwise.rules.tapering import Tapering
 from stopwise.validation import check_choice
@@ -46,6 +48,7 @@ __all__ = [
     "MaxProbability",
     "NoThresholdError",
     "Rule",
+    "SlopedProbability",
     "Tapering",
     "calibrate",
     "fit_rule",
@@ -54,7 +57,8 @@ __all__ = [
 ]
 
 _BY_NAME: dict[str, type[Rule]] = {
-    rule.__name__: rule for rule in (SPRT, Tapering, FiniteHorizon, FixedTime, MaxProbability, Calibrated)
+    rule.__name__: rule
+    for rule in (SPRT, Tapering, FiniteHorizon, FixedTime, MaxProbability, SlopedProbability, Calibrated)
 }
 
 

@@ -57,7 +57,7 @@ class MaxProbability(Rule):
         """
         # Log-odds keep the order of posteriors that would all be rounded to 1.
         p = self.probability
-        return _log_odds(self._weigh(scores)) - (math.inf if p == 1 else math.log(p) - math.log1p(-p))
+        return log_odds(self._weigh(scores)) - (math.inf if p == 1 else math.log(p) - math.log1p(-p))
 
     def best_guess(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return the class with the highest posterior probability, (...).
@@ -76,7 +76,7 @@ class MaxProbability(Rule):
         return add_log_prior(np.asarray(scores, dtype=np.float64), prior)
 
 
-def _log_odds(weighed: np.ndarray) -> np.ndarray:
+def log_odds(weighed: np.ndarray) -> np.ndarray:
     """Return `z_k - logsumexp over l != k of z_l` for each class k, (..., K)."""
     top = weighed.argmax(-1)[..., None]  # (..., 1)
     best = np.take_along_axis(weighed, top, -1)

@@ -15,13 +15,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from stopwise.estimator import EarlyClassifier
 from stopwise.metrics import ausat, sat_curve
-from stopwise.models import MODELS
 from stopwise.progress import Reporter
 from stopwise.tuning import spaces
 from stopwise.tuning.parts import Parts
 from stopwise.tuning.record import TuningResult, record
 from stopwise.tuning.study import FINISHED, distributions, finished, is_default, open_study
-from stopwise.validation import check_choice, check_integer, check_real, inside
+from stopwise.validation import check_integer, check_real, inside
 
 # Fraction of the epochs before a trial can be pruned.
 WARMUP = 0.25
@@ -109,7 +108,7 @@ def tune(
     (2, True)
     >>> clf = sw.EarlyClassifier.from_settings(found.best)
     """
-    check_choice("model", model, MODELS)
+    spaces.check_tunable(model)
     check_integer("trials", trials, 1)
     check_real("validation_fraction", validation_fraction, 0, 1, open_low=True, open_high=True)
     if timeout is not None:

@@ -61,7 +61,7 @@ def space_for(model: str, steps: int) -> Space:
     Parameters
     ----------
     model
-        A name in `stopwise.models.MODELS`.
+        Name of a network in `stopwise.models.MODELS`.
     steps
         Number of steps T of the longest series, which limits the Markov order.
 
@@ -79,10 +79,19 @@ def space_for(model: str, steps: int) -> Space:
     >>> space["order"]
     ['auto', 0, 1, 2, 5, 10, 12, None]
     """
-    check_choice("model", model, MODELS)
+    check_tunable(model)
     steps = check_integer("steps", steps, 1)
     finite = sorted({order for order in (*SMALL_ORDERS, steps // 4) if order < steps - 1})
     return {"order": ["auto", *finite, None], **TRAINING, **NETWORKS[model]}
+
+
+def check_tunable(model: str) -> None:
+    """Raise a ValueError if the model is unknown or has no settings to search."""
+    if check_choice("model", model, MODELS) not in NETWORKS:
+        raise ValueError(
+            f"`model`={model!r} cannot be tuned: it chooses its settings itself, by held-out likelihood. Use "
+            f"one of {', '.join(map(repr, NETWORKS))}, or fit the model without tuning."
+        )
 
 
 def defaults(model: str) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""Calibration: from regression outputs to log posteriors, by multinomial logistic regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+NEWTON_STEPS = 30
+LARGEST_SCALE = 100.0
+
+
+def log_loss(logits: np.ndarray, y: np.ndarray) -> float:
+    """Return the mean negative log-likelihood of classes y (n,) under logits (n, K)."""
+    return float(-log_softmax(logits, axis=1)[np.arange(len(y)), y].mean())
+
+
+def fit_scale(outputs: np.ndarray, y: np.ndarray) -> float:
+    """Return the factor s > 0 that minimizes the log loss of s · outputs, by Newton's method.
+
+    Examples
+    --------
+    >>> outputs = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> round(fit_scale(outputs, np.array([0, 0, 1, 1])), 2)  # three of four are right: log 3
+    1.1
+    """
+    own = outputs[np.arange(len(y)), y]
+    scale = 1.0
+    for _ in range(NEWTON_STEPS):
+        p = np.exp(log_softmax(scale * outputs, axis=1))
+        mean = (p * outputs).sum(axis=1)
+        slope = (mean - own).mean()
+        bend = ((p * outputs**2).sum(axis=1) - mean**2).mean()
+        # In the logarithm of the scale, so that it stays positive; a step changes it at most fourfold.
+        step = slope / max(bend * scale, 1e-12)
+        new = scale * np.exp(np.clip(-step, -1.4, 1.4))
+        new = float(np.clip(new, 1e-3, LARGEST_SCALE))
+        if abs(new - scale) <= 1e-6 * scale:
+            return new
+        scale = new
+    return scale
+
+
+def fit_matrix(z: np.ndarray, y: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrix A (K, K) and biases b (K,) whose logits z·A + b have the least penalized log loss.
+
+    The penalty is ``penalty · (‖A − I‖² + ‖b‖²) / n``, so it matters less the more series there are.
+    """
+    n, classes = z.shape
+    target = np.eye(classes)[y]
+
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        change, bias = flat[:-classes].reshape(classes, classes), flat[-classes:]
+        log_p = log_softmax(z + z @ change + bias, axis=1)
+        error = (np.exp(log_p) - target) / n
+        gradient = np.concatenate([(z.T @ error).ravel(), error.sum(axis=0)])
+        value = -(log_p * target).sum() / n + penalty / n * (flat @ flat)
+        return value, gradient + 2 * penalty / n * flat
+
+    found = minimize(
+        objective, np.zeros(classes * (classes + 1)), jac=True, method="L-BFGS-B", options={"maxiter": 40}
+    ).x
+    return np.eye(classes) + found[:-classes].reshape(classes, classes), found[-classes:]
+
+
+def left_out_logits(z: np.ndarray, y: np.ndarray, penalty: float, folds: Sequence[np.ndarray]) -> np.ndarray:
+    """Return calibrated logits (n, K); those of a fold come from a calibration without this fold."""
+    found = np.empty_like(z)
+    rows = np.arange(len(z))
+    for fold in folds:
+        others = np.setdiff1d(rows, fold)
+        matrix, bias = fit_matrix(z[others], y[others], penalty)
+        found[fold] = z[fold] @ matrix + bias
+    return found

@@ -1,0 +1,56 @@
+"""All features of the prefix model: convolution pools and running statistics, of the samples so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stopwise.models.prefix.kernels import GROUP, POOLS, KernelBlock, draw_kernels
+from stopwise.models.prefix.pooling import pool_series
+from stopwise.models.prefix.statistics import Statistics
+
+KERNELS, DIFFERENCES = BLOCKS = ("kernels", "differences")
+SCALE_ROWS = 128  # series from which the size of the pools is estimated
+DRAW_ROWS = 2000  # series from which thresholds of kernels are drawn
+
+
+@dataclass(frozen=True)
+class Features:
+    """The features of a prefix model.
+
+    Parameters
+    ----------
+    blocks
+        Convolution kernels on the samples ("kernels") and on their differences ("differences").
+    statistics
+        Running statistics.
+    """
+
+    blocks: dict[str, KernelBlock]
+    statistics: Statistics
+
+    @classmethod
+    def draw(cls, x: np.ndarray, lengths: np.ndarray, kernels: int, rng: np.random.Generator) -> Features:
+        """Draw random features for series like x (B, T, C) with these lengths (B,)."""
+        groups = max(1, kernels // GROUP)
+        blocks = {name: draw_kernels(x, lengths, groups, name == DIFFERENCES, rng) for name in BLOCKS}
+        return cls(blocks, Statistics.draw(x.shape[2], rng))
+
+    @property
+    def pooled(self) -> int:
+        """Number of pools of one block."""
+        return self.blocks[KERNELS].groups * POOLS * GROUP
+
+    @property
+    def kinds(self) -> list[str]:
+        """Names of the kinds of features."""
+        return [*BLOCKS, *self.statistics.kinds]
+
+
+def pools(block: KernelBlock, x: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Return the running pools (G, B, Q·4·8) of series x (B, T, C) after the first `times` (G,) samples."""
+    out = np.empty((len(times), len(x), block.groups, POOLS, GROUP), np.float32)
+    u = block.channel_sums(x[:, : int(times[-1])])
+    pool_series(u, block.dilations, block.taps, block.biases, times, 0, len(x), out)
+    return out.reshape(len(times), len(x), -1)

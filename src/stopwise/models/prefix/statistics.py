@@ -1,0 +1,98 @@
+"""Running statistics of the samples so far: levels, moments and the last samples of a series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+MOST_PRODUCTS = 12  # channels, or random projections of them, whose products are averaged
+MOST_LEVELS = 64  # channels, or random projections of them, whose levels are kept
+RECENT = 16  # last samples
+RECENT_NUMBERS = 64  # their numbers, all channels together
+LEVELS, MOMENTS, LAST = "levels", "moments", "last"
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Running statistics of the samples so far.
+
+    Three kinds: *levels* (last, mean, standard deviation, minimum and maximum of each channel), *moments*
+    (means of products of channels at the same and at successive steps) and *last* (the last few samples).
+
+    Parameters
+    ----------
+    levels, products
+        (C, P) map the channels to those whose levels, or whose products, are averaged: the identity, or a
+        random projection if there are many channels.
+    recent
+        L, the number of last samples; 0: there are too many channels.
+
+    Examples
+    --------
+    >>> statistics = Statistics.draw(2, np.random.default_rng(0))
+    >>> {name: value.shape for name, value in statistics.of(np.zeros((5, 7, 2), np.float32), [3, 7]).items()}
+    {'levels': (2, 5, 10), 'moments': (2, 5, 7), 'last': (2, 5, 32)}
+    """
+
+    levels: np.ndarray
+    products: np.ndarray
+    recent: int
+
+    @classmethod
+    def draw(cls, channels: int, rng: np.random.Generator) -> Statistics:
+        """Choose statistics for series with this number of channels."""
+        maps = [_mixing(channels, most, rng) for most in (MOST_LEVELS, MOST_PRODUCTS)]
+        return cls(maps[0], maps[1], min(RECENT, RECENT_NUMBERS // channels))
+
+    @property
+    def kinds(self) -> list[str]:
+        """Names of the kinds of statistics."""
+        return [LEVELS, MOMENTS] + [LAST] * (self.recent > 0)
+
+    def of(self, x: np.ndarray, times: np.ndarray | list[int]) -> dict[str, np.ndarray]:
+        """Return the statistics (G, B, ·) of series x (B, T, C) after the first `times` (G,) samples."""
+        steps = np.asarray(times)
+        found = {LEVELS: self._levels(x, steps), MOMENTS: self._moments(x, steps)}
+        if self.recent:
+            found[LAST] = self._last(x, steps)
+        return found
+
+    def _levels(self, x: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        at, share = steps - 1, (1 / steps)[None, :, None]
+        x = x @ self.levels  # (B, T, P)
+        wide = x.astype(np.float64)
+        mean = wide.cumsum(1)[:, at] * share  # (B, G, P)
+        square = (wide * wide).cumsum(1)[:, at] * share
+        deviation = np.sqrt(np.maximum(square - mean * mean, 0))
+        lowest, highest = np.minimum.accumulate(x, 1)[:, at], np.maximum.accumulate(x, 1)[:, at]
+        parts = [x[:, at], mean, deviation, lowest, highest]
+        return np.concatenate(parts, axis=2).astype(np.float32).transpose(1, 0, 2)
+
+    def _moments(self, x: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        at, share = steps - 1, (1 / steps)[None, :, None]
+        z = (x @ self.products).astype(np.float64)  # (B, T, P)
+        before = np.concatenate([z[:, :1], z[:, :-1]], axis=1)
+        rows, columns = np.triu_indices(z.shape[2])
+        same = _running(z, z, at)[..., rows, columns]  # (B, G, P(P+1)/2)
+        lagged = _running(z, before, at).reshape(len(x), len(at), -1)
+        return (np.concatenate([same, lagged], axis=2) * share).astype(np.float32).transpose(1, 0, 2)
+
+    def _last(self, x: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        places = np.maximum(steps[:, None] - 1 - np.arange(self.recent), 0)  # (G, L), newest first
+        return x[:, places].reshape(len(x), len(steps), -1).transpose(1, 0, 2)
+
+
+def _running(one: np.ndarray, other: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Return the sums (B, G, P, P) of products of two series (B, T, P) up to the steps with indices `at`."""
+    edges = np.concatenate([[0], at + 1])
+    parts = [one[:, first:last].transpose(0, 2, 1) @ other[:, first:last] for first, last in pairwise(edges)]
+    return np.stack(parts, axis=1).cumsum(1)
+
+
+def _mixing(channels: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the identity (C, C), or a random projection (C, most) if there are more channels than that."""
+    if channels <= most:
+        return np.eye(channels, dtype=np.float32)
+    return (rng.standard_normal((channels, most)) / np.sqrt(channels)).astype(np.float32)

@@ -1,0 +1,103 @@
+"""Fit a `SlopedProbability` rule: two numbers of least cost, averaged over bootstrap samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from stopwise.rules.arrays import add_log_prior
+from stopwise.rules.max_probability import log_odds
+from stopwise.rules.sloped_probability import PIVOT, SlopedProbability
+from stopwise.validation import check_class_indices, check_scores
+
+LEVELS = np.linspace(-1.5, 8.0, 30)
+SLOPES = np.linspace(-8.0, 8.0, 9)
+SAMPLES = 50
+PREFER_FLAT = 5e-4  # cost added per unit of slope: of equal lines, the flatter one is taken
+
+# (wrong (…, n), time (…, n), lengths (n,)) → the value of each series (…, n), to be minimized on average
+Value = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+class LineOutcomes:
+    """Errors and stopping times of each series for every line of a grid.
+
+    Parameters
+    ----------
+    scores
+        (n, T, K) scores.
+    y
+        (n,) true class indices.
+    lengths
+        (n,) lengths of the series; None means all have T steps.
+    prior
+        (K,) class probabilities; None means equal.
+    """
+
+    def __init__(self, scores: Any, y: Any, lengths: Any, prior: np.ndarray | None) -> None:
+        scores, self.lengths = check_scores(scores, lengths)
+        y = check_class_indices(y, *scores.shape[::2])
+        if not len(y):
+            raise ValueError("`scores` holds no series; pass at least one.")
+        self.horizon = int(self.lengths.max())
+        weighted = add_log_prior(np.asarray(scores[:, : self.horizon], np.float64), prior)  # (n, T, K)
+        best = weighted.argmax(-1)
+        odds = np.take_along_axis(log_odds(weighted), best[..., None], -1)[..., 0]  # (n, T)
+        wrong = best != y[:, None]
+        steps = np.arange(1, self.horizon + 1)
+        odds = np.where(steps <= self.lengths[:, None], odds, -np.inf)
+        self.wrong = np.empty((len(LEVELS), len(SLOPES), len(y)), bool)
+        self.times = np.empty(self.wrong.shape, np.int64)
+        rows = np.arange(len(y))
+        for j, slope in enumerate(SLOPES):
+            # A line of this slope is reached at the first step where this excess is at least its level.
+            excess = np.maximum.accumulate(odds - slope * (steps / self.horizon - PIVOT), axis=1)  # (n, T)
+            for i, level in enumerate(LEVELS):
+                reached = excess >= level
+                stop = np.where(reached[:, -1], reached.argmax(1), self.lengths - 1)
+                self.wrong[i, j], self.times[i, j] = wrong[rows, stop], stop + 1
+
+    def best_line(self, values: np.ndarray, weights: np.ndarray) -> tuple[int, int]:
+        """Return the grid point of least mean value (levels, slopes, n), smoothed over its neighbors."""
+        mean = values @ weights + PREFER_FLAT * np.abs(SLOPES)
+        padded = np.pad(mean, 1, mode="edge")
+        rows = padded[:-2] + 2 * padded[1:-1] + padded[2:]
+        smooth = rows[:, :-2] + 2 * rows[:, 1:-1] + rows[:, 2:]
+        place = np.unravel_index(int(smooth.argmin()), smooth.shape)
+        return int(place[0]), int(place[1])
+
+
+def fit_line(outcomes: LineOutcomes, value: Value, random_state: int) -> tuple[SlopedProbability, np.ndarray]:
+    """Return the rule of least mean value, averaged over bootstrap samples, and the values of the samples.
+
+    Parameters
+    ----------
+    outcomes
+        Errors and times of the series.
+    value
+        What is to be minimized, per series.
+    random_state
+        Seed of the bootstrap samples.
+
+    Returns
+    -------
+    rule
+        The line with the mean level and slope of the best lines of the bootstrap samples.
+    spread
+        (samples,) mean value of each sample's best line on the series outside the sample.
+    """
+    rng = np.random.default_rng(random_state)
+    values = value(outcomes.wrong, outcomes.times, outcomes.lengths)  # (levels, slopes, n)
+    n = values.shape[2]
+    lines, spread = [], []
+    for _ in range(SAMPLES):
+        counts = np.bincount(rng.integers(n, size=n), minlength=n)
+        i, j = outcomes.best_line(values, counts / n)
+        lines.append((LEVELS[i], SLOPES[j]))
+        outside = counts == 0
+        if outside.any():
+            spread.append(values[i, j, outside].mean())
+    level, slope = np.mean(lines, axis=0)
+    return SlopedProbability(float(level), float(slope), outcomes.horizon), np.array(spread)

@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+import torch
+
+import stopwise as sw
+from stopwise.data.examples import Examples
+from stopwise.models.stack import series_losses
+
+
+def quick(order=0, **params):
+    return sw.models.Accumulator(order=order, hidden=4, training=sw.models.Training(max_epochs=3), **params)
+
+
+class Fixed(sw.models.Model):
+    """A model whose scores are a multiple of the running sum of a channel."""
+
+    def __init__(self, channel=0, scale=1.0):
+        self.channel, self.scale = channel, scale
+
+    def fit(self, examples, validation=None, **options):
+        self.classes_count_, self.channels_, self.seen_ = examples.classes, examples.channels, len(examples)
+        self.report_ = {}
+        return self
+
+    def scores(self, x):
+        evidence = self.scale * x[..., self.channel].cumsum(axis=1)
+        return np.stack([-evidence, evidence], axis=-1).astype(np.float64)
+
+
+def examples(n=400, steps=6, seed=0):
+    """Two channels with independent evidence for class 1; LLR of one channel: 2 · 0.5 · x = 2 · (x / 2)."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    x = (rng.standard_normal((n, steps, 2)) + 0.5 * (2 * y - 1)[:, None, None]).astype(np.float32)
+    lengths = np.full(n, steps)
+    return Examples(lambda rows: (x[rows], lengths[rows]), y, 2, 2, lengths), x
+
+
+def test_the_best_model_is_kept_as_it_is():
+    data, x = examples()
+    stack = sw.models.Stack([Fixed(scale=5.0), Fixed(scale=0.5)]).fit(data)
+    assert stack.weights_ == [1.0]
+    assert stack.models_[0].scale == 0.5
+    assert np.array_equal(stack.scores(x), Fixed(scale=0.5).fit(data).scores(x))
+    assert stack.models_[0].seen_ == len(data)  # fitted again to all series
+    losses = [tried["loss"] for tried in stack.report_["tried"]]
+    assert losses[1] < losses[0]
+    assert [tried["weight"] for tried in stack.report_["tried"]] == [0.0, 1.0]
+
+
+def test_models_with_evidence_of_their_own_are_combined():
+    data, x = examples(n=2000)
+    stack = sw.models.Stack([Fixed(0, 0.5), Fixed(1, 0.5)]).fit(data)
+    assert len(stack.models_) == 2
+    assert stack.weights_ == pytest.approx([1.0, 1.0], abs=0.25)
+    expected = sum(w * model.scores(x) for w, model in zip(stack.weights_, stack.models_))
+    assert np.allclose(stack.scores(x), expected)
+    held = stack.held_out_scores_
+    assert 0.15 < np.isfinite(held).all(axis=(1, 2)).mean() < 0.25
+
+
+def test_equal_models_are_not_combined():
+    data, _ = examples()
+    assert sw.models.Stack([Fixed(0, 0.5), Fixed(0, 0.5)]).fit(data).weights_ == [1.0]
+
+
+def test_losses_are_those_of_the_posteriors():
+    data, x = examples(n=50)
+    scores = Fixed(scale=0.5).fit(data).scores(x)
+    held = np.arange(10)
+    p = np.exp(scores[:10]) / np.exp(scores[:10]).sum(-1, keepdims=True)
+    expected = -np.log(p[np.arange(10), :, data.y[:10]]).mean(axis=1)
+    assert np.allclose(series_losses(scores[:10], data, held), expected)
+
+
+def test_the_held_out_scores_of_a_kept_prefix_model_are_those_of_all_series():
+    data, _ = examples(n=100)
+    stack = sw.models.Stack([sw.models.Prefix(kernels=16), Fixed(scale=50.0)]).fit(data)
+    assert [model.name for model in stack.models_] == ["prefix"]
+    assert np.isfinite(stack.held_out_scores_).all()
+
+
+@pytest.mark.parametrize("xp", [np, torch])
+def test_the_step_of_a_combination_equals_whole_series(xp):
+    data, x = examples(n=60)
+    stack = sw.models.Stack([sw.models.Prefix(kernels=16), quick()]).fit(data)
+    stack.models_ = [sw.models.Prefix(kernels=16).fit(data), quick().fit(data)]
+    stack.weights_ = [0.7, 0.4]
+    step = stack.step(xp)
+    state = step.start(3)
+    for t in range(x.shape[1]):
+        state = step(state, step.array(np.ascontiguousarray(x[:3, t])))
+        assert np.allclose(np.asarray(state["scores"]), stack.scores(x[:3])[:, t], atol=1e-3)
+    assert step.bytes() > 0
+    assert all(step.accepts(name, tuple(value.shape[1:])) for name, value in state.items())
+
+
+def test_a_combination_is_saved_and_loaded(tmp_path):
+    X, y, _ = sw.datasets.gaussian(n=80, channels=2, length=6, seed=0)
+    clf = sw.EarlyClassifier(sw.models.Stack([sw.models.Prefix(kernels=16), quick()])).fit(X, y)
+    both = [sw.models.Prefix(kernels=16), quick()]
+    data = clf._examples(sw.SeriesSet(X), y)
+    clf.model_.models_, clf.model_.weights_ = [model.fit(data) for model in both], [0.5, 0.5]
+    clf.save(tmp_path / "model")
+    loaded = sw.load(tmp_path / "model")
+    assert np.array_equal(loaded.scores(X), clf.scores(X))
+    assert loaded.model_.weights_ == [0.5, 0.5]
+    assert [type(one).__name__ for one in loaded.model._candidates()] == ["Prefix", "Accumulator"]
+
+
+@pytest.mark.parametrize("models", [[], "prefix", 3])
+def test_wrong_models_are_refused(models):
+    with pytest.raises((ValueError, TypeError)):
+        sw.models.Stack(models).fit(examples(n=20)[0])
+
+
+def test_groups_are_judged_together():
+    data, _ = examples(n=100)
+    groups = np.repeat(np.arange(10), 10)
+    grouped = Examples(data.read, data.y, 2, 2, data.lengths, groups)
+    stack = sw.models.Stack([Fixed(0, 0.5), Fixed(1, 0.5)]).fit(grouped)
+    held = np.isfinite(stack.held_out_scores_).all(axis=(1, 2))
+    assert all(len(set(held[groups == group])) == 1 for group in range(10))
