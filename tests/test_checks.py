@@ -1,7 +1,7 @@
 import pytest
 
 import stopwise as sw
-from helpers import early
+from helpers import NETWORKS, early
 from stopwise import checks
 from stopwise.models.networks import modules
 
@@ -11,12 +11,12 @@ def small(model="accumulator", **params):
     return early(model, max_epochs=2, batch_size=16, **{"polish": False} | sizes | params)
 
 
-NETWORKS = [name for name in sw.models.MODELS if name != "prefix"]
 CUSTOM = sw.models.Network(modules.LSTMModule, order=1, params={"hidden": 4})
 ESTIMATORS = [
     *[small(model, order=order) for model in NETWORKS for order in (None, 0, 2)],
     *[small(model, missing="mask", order=1) for model in NETWORKS],
     sw.EarlyClassifier(sw.models.Prefix(kernels=64)),
+    early("auto"),
     sw.EarlyClassifier(sw.models.Prefix(kernels=16, landmarks=30), missing="mask"),
     small("b2bsqrt", formula="oblivion", order=2, polish=True),
     small("tanh", loss="lllr", llre_ratio=0.5, order=2),

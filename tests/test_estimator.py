@@ -176,7 +176,7 @@ def test_a_class_with_one_series_stays_in_training(world):
 def test_series_of_one_sample():
     X, y, _ = sw.datasets.gaussian(40, offset=3.0, channels=2, length=1, seed=0)
     for model in sw.models.MODELS:
-        clf = early(model, **{} if model == "prefix" else {"max_epochs": 2})
+        clf = early(model, max_epochs=2)
         with pytest.warns(UserWarning, match="1 step"):
             d = clf.fit(X, y).decide(X)
         assert (d.times == 1).all()

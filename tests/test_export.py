@@ -24,6 +24,7 @@ MODELS = [
     {"model": "b2bsqrt", "order": 2},
     {"model": "tanh", "order": None, "formula": "oblivion"},
     {"model": "tandemformer", "order": 2, "positions": "learned"},
+    {"model": "prefix"},
 ]
 
 

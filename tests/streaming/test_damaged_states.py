@@ -39,6 +39,7 @@ MODELS = {
     "b2bsqrt": {"model": "b2bsqrt", "order": 1},
     "tanh": {"model": "tanh", "order": 1},
     "tandemformer": {"model": "tandemformer", "order": 1},
+    "prefix": {"model": "prefix"},
     "custom": {"model": sw.models.Network(Linear, order=0, llre_ratio=1.0, polish=False)},
 }
 

@@ -187,9 +187,7 @@ class Stack(Model):
         given = DEFAULT if self.models is None else self.models
         if isinstance(given, str) or not len(given):
             raise ValueError(f"`models` must be a list of models or their names; got {self.models!r}.")
-        return [
-            make(one["name"], one["options"]) if isinstance(one, Mapping) else make(one) for one in given
-        ]
+        return [make(one["name"], one["options"]) if isinstance(one, Mapping) else make(one) for one in given]
 
 
 def _plain(model: Model) -> dict[str, Any]:
@@ -198,7 +196,9 @@ def _plain(model: Model) -> dict[str, Any]:
         raise TypeError(f"{type(model).__name__} is a custom model, so a Stack with it cannot be saved.")
     flat = {}
     for name, value in plain_params(model).items():
-        flat |= {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
+        flat |= (
+            {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
+        )
     return {"name": model.name, "options": flat}
 
 
