@@ -56,9 +56,8 @@ class Stack(Model):
     --------
     >>> import stopwise as sw
     >>> X, y, _ = sw.datasets.gaussian(n=100, channels=2, length=10, seed=0)
-    >>> quick = sw.models.Training(max_epochs=2)
-    >>> model = sw.models.Stack([sw.models.Prefix(kernels=64), sw.models.Accumulator(order=0, training=quick)])
-    >>> clf = sw.EarlyClassifier(model).fit(X, y)
+    >>> network = sw.models.Accumulator(order=0, training=sw.models.Training(max_epochs=2))
+    >>> clf = sw.EarlyClassifier(sw.models.Stack([sw.models.Prefix(kernels=64), network])).fit(X, y)
     >>> [tried["model"] for tried in clf.model_.report_["tried"]]
     ['prefix', 'accumulator']
     """
@@ -85,16 +84,25 @@ class Stack(Model):
         `validation` is passed to models that need validation series. Each model has a checkpoint of its own.
         """
         rows, held = hold_out(examples.y, examples.groups, fraction=JUDGED, seed=random_state)
-        options = {"random_state": random_state, "progress": progress, "on_epoch": on_epoch}
-        tried, models, scores = [], [], []
+
+        def fit(model: Model, part: Examples, stage: str) -> Model:
+            return model.fit(
+                part,
+                validation,
+                random_state=random_state,
+                progress=progress,
+                checkpoint=checkpoint and checkpoint.with_name(f"{checkpoint.name}.{stage}"),
+                on_epoch=on_epoch,
+            )
+
+        tried: list[dict[str, Any]] = []
+        models: list[Model] = []
+        scores: list[np.ndarray] = []
         for i, model in enumerate(self._candidates()):
             start = perf_counter()
-            part = {"checkpoint": _beside(checkpoint, f"judged-{i}")}
-            judged = model
-            if model.cross_fits:
-                model.fit(examples, validation, **options, **part)
-            if not model.cross_fits or model.held_out_scores_ is None:  # too many series to keep them
-                judged = clone(model).fit(examples.subset(rows), validation, **options, **part)
+            judged = fit(model, examples, f"final-{i}") if model.cross_fits else model
+            if judged.held_out_scores_ is None:  # it does not cross-fit, or there are too many series
+                judged = fit(clone(model), examples.subset(rows), f"judged-{i}")
             models.append(model)
             scores.append(_held_scores(judged, examples, held, judged is model))
             tried.append({"model": model.name or type(model).__name__, "seconds": perf_counter() - start})
@@ -104,11 +112,8 @@ class Stack(Model):
         self.weights_ = [float(weight) for weight in weights if weight]
         self.models_ = []
         for i, model in enumerate(models):
-            if weights[i] and not model.cross_fits:
-                part = {"checkpoint": _beside(checkpoint, f"final-{i}")}
-                model.fit(examples, validation, **options, **part)
             if weights[i]:
-                self.models_.append(model)
+                self.models_.append(model if model.cross_fits else fit(model, examples, f"final-{i}"))
         self.report_ = {
             "tried": _described(tried, losses, weights),
             "combined_loss": combined,
@@ -121,7 +126,7 @@ class Stack(Model):
         """Return the scores (B, T, K) of series x (B, T, C)."""
         if self.weights_ == [1.0]:
             return self.models_[0].scores(x)
-        return sum(weight * model.scores(x) for weight, model in zip(self.weights_, self.models_))
+        return _weighted(self.weights_, [model.scores(x) for model in self.models_])
 
     @property
     def batch_size(self) -> int:
@@ -136,8 +141,15 @@ class Stack(Model):
 
     def describe(self) -> dict[str, Any]:
         """Return the description of the model, with those of the models in use; see `Model.describe`."""
-        about = super().describe() if type(self) is not Stack else self._about()
-        return about | {"fitted": about["fitted"] | self.fitted()}
+        chosen = None if self.models is None else [_plain(model) for model in self._candidates()]
+        sizes = {"classes": self.classes_count_, "channels": self.channels_}
+        return {
+            "name": self.name,
+            "class": type(self).__name__,
+            "params": {"models": chosen},
+            "fitted": self.fitted() | sizes,
+            "report": self.report_,
+        }
 
     def fitted(self) -> dict[str, Any]:
         """Return the descriptions and weights of the models in use."""
@@ -169,17 +181,6 @@ class Stack(Model):
             if (model.classes_count_, model.channels_) != (self.classes_count_, self.channels_):
                 raise ValueError("the models must have the same classes and channels.")
 
-    def _about(self) -> dict[str, Any]:
-        chosen = None if self.models is None else [_plain(model) for model in self._candidates()]
-        sizes = {"classes": self.classes_count_, "channels": self.channels_}
-        return {
-            "name": self.name,
-            "class": "Stack",
-            "params": {"models": chosen},
-            "fitted": sizes,
-            "report": self.report_,
-        }
-
     def _candidates(self) -> list[Model]:
         """Return new, unfitted models."""
         from stopwise.models.registry import make
@@ -194,16 +195,19 @@ def _plain(model: Model) -> dict[str, Any]:
     """Return a model as JSON values: its name and options."""
     if vars(type(model)).get("name") is None:
         raise TypeError(f"{type(model).__name__} is a custom model, so a Stack with it cannot be saved.")
-    flat = {}
+    flat: dict[str, Any] = {}
     for name, value in plain_params(model).items():
-        flat |= (
-            {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
-        )
+        nested = value if isinstance(value, dict) else {"": value}
+        flat |= {f"{name}.{key}" if key else name: one for key, one in nested.items()}
     return {"name": model.name, "options": flat}
 
 
-def _beside(checkpoint: Path | None, stage: str) -> Path | None:
-    return None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}.{stage}")
+def _weighted(weights: Sequence[float] | np.ndarray, scores: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the sum of arrays of scores with weights."""
+    total = weights[0] * scores[0]
+    for weight, one in zip(weights[1:], scores[1:]):
+        total = total + weight * one
+    return total
 
 
 def _held_scores(model: Model, examples: Examples, held: np.ndarray, cross_fitted: bool) -> np.ndarray:
@@ -238,7 +242,7 @@ def _choose(
     filled = [np.nan_to_num(one) for one in scores]
 
     def loss_of(weights: np.ndarray) -> np.ndarray:
-        return series_losses(sum(w * one for w, one in zip(weights, filled)), examples, held)
+        return series_losses(_weighted(weights, filled), examples, held)
 
     found = minimize(
         lambda weights: loss_of(weights).mean(),
@@ -273,8 +277,9 @@ def _held_out(
 ) -> np.ndarray:
     """Return held-out scores (n, T, K) of the chosen models; NaN where there are none."""
     used = np.flatnonzero(weights)
-    if len(used) == 1 and models[used[0]].cross_fits and models[used[0]].held_out_scores_ is not None:
-        return models[used[0]].held_out_scores_
+    whole = models[used[0]].held_out_scores_ if len(used) == 1 and models[used[0]].cross_fits else None
+    if whole is not None:
+        return whole
     found = np.full((len(examples), examples.steps, examples.classes), np.nan, np.float32)
-    found[held] = sum(weights[i] * scores[i] for i in used)
+    found[held] = _weighted(weights[used], [scores[i] for i in used])
     return found
