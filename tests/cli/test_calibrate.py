@@ -65,7 +65,8 @@ CASES = [
 
 @pytest.mark.parametrize(("options", "guaranteed", "observed"), CASES)
 def test_evaluate_prints_the_guarantee_and_the_observed_rate(run, folder, options, guaranteed, observed):
-    printed = run("calibrate", folder / "model", folder / "held.npz", *options, "-o", folder / "other")
+    out = ("-o", folder / "other", "--force")
+    printed = run("calibrate", folder / "model", folder / "held.npz", *options, *out)
     assert guaranteed in printed
     printed = run("evaluate", folder / "other", folder / "test.npz")
     assert guaranteed in printed
@@ -123,3 +124,14 @@ def test_warnings_are_one_line_without_code(folder, monkeypatch, capsys, tmp_pat
         "stopwise: warning: `X` contains 800 of 1600 series that are copies"
     )
     assert sw.load(tmp_path / "new").rule_.guarantee.series == 800
+
+
+def test_another_model_is_not_replaced_without_force(run, refusal, folder, tmp_path):
+    sw.load(folder / "model").save(tmp_path)
+    before = (tmp_path / "model.json").read_bytes()
+    for command in (("calibrate", "--error-rate", 0.1), ("fit-rule", "--mean-time", 3)):
+        arguments = (command[0], folder / "model", folder / "held.npz", *command[1:], "-o", tmp_path)
+        assert "holds a model already" in refusal(*arguments)
+        assert (tmp_path / "model.json").read_bytes() == before
+    run(*arguments, "--force")
+    assert (tmp_path / "model.json").read_bytes() != before

@@ -226,11 +226,18 @@ def test_train_refuses_to_replace_a_model_without_force(run, refusal, folder, tm
     assert (tmp_path / "m" / "model.json").read_bytes() != before
 
 
-def test_a_bad_out_is_reported_before_training(refusal, folder, tmp_path, monkeypatch):
+def test_a_bad_out_is_reported_before_training(run, refusal, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(sw.EarlyClassifier, "fit", None)  # must not be reached
     (tmp_path / "file").write_text("")
     assert "it is a file" in refusal("train", folder / "train.npz", "-o", tmp_path / "file")
-    assert "not a writable folder" in refusal("train", folder / "train.npz", "-o", tmp_path / "file" / "m")
+    for out, reason in ((tmp_path / "file" / "m", "Not a directory"), ("/proc/none/m", "No such file")):
+        assert f"cannot save the model to {out}: {reason}" in refusal(
+            "train", folder / "train.npz", "-o", out
+        )
+    monkeypatch.setattr(sw.EarlyClassifier, "fit", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run("train", folder / "train.npz", "-o", tmp_path / "a" / "b" / "m")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]  # nothing is left behind
 
 
 def test_columns_in_another_order_give_the_same_evaluation(run, folder, tmp_path):

@@ -28,7 +28,7 @@ def test_cost_fits_a_finite_horizon_rule(run, folder):
 
 @pytest.mark.parametrize("goal", [("--mean-time", 2.5), ("--objective", "harmonic_mean")])
 def test_json_output_contains_the_observed_results(run, folder, goal):
-    arguments = ("fit-rule", folder / "model", folder / "held.npz", *goal, "-o", folder / "other")
+    arguments = ("fit-rule", folder / "model", folder / "held.npz", *goal, "-o", folder / "other", "--force")
     summary = json.loads(run(*arguments, "--json"))
     clf, held = sw.load(folder / "other"), sw.datasets.read(folder / "held.npz")
     assert summary["rule"] == clf.rule_.to_dict()
@@ -51,7 +51,7 @@ def test_losses_by_name(run, folder):
         held.X, held.y, cost=0.01, loss={("left", "right"): 20, ("right", "left"): 1}
     )
     assert clf.rule_ == expected.rule_
-    summary = json.loads(run(*arguments, "-o", folder / "careful", "--json"))
+    summary = json.loads(run(*arguments, "-o", folder / "careful", "--json", "--force"))
     assert summary["loss"] == {"left:right": 20, "right:left": 1}
     assert run(*arguments[:5], "--cost", 0.01, "--loss", 1, "-o", folder / "one")
     assert sw.load(folder / "one").rule_.loss.tolist() == [[0, 1], [1, 0]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stopwise import checks
-from stopwise.rules import SPRT, Calibrated, FiniteHorizon, FixedTime, Guarantee, MaxProbability, Tapering
+from stopwise.rules import SPRT, Calibrated, FiniteHorizon, FixedTime, Guarantee, MaxProbability, SlopedProbability, Tapering
 
 GUARANTEE = Guarantee("error_rate", 0.05, 0.95, series=100, observed=0.01, mean_time=3.5, mean_length=12)
 GUARANTEE_BY_CLASS = Guarantee(
@@ -43,6 +43,9 @@ RULES = [
     MaxProbability(0.9),
     MaxProbability(0.8, prior=PRIOR),
     MaxProbability(0.85).with_prior(PRIOR),
+    SlopedProbability(1.0, -2.0, 8),
+    SlopedProbability(1.0, 2.0, 8, prior=PRIOR),
+    SlopedProbability(0.5, -1.0, 8).with_prior(PRIOR),
     Calibrated(3.0, GUARANTEE),
     Calibrated([0.5, 2.0, np.inf], GUARANTEE_BY_CLASS),
     Calibrated(np.linspace(3, 0, 7), GUARANTEE, per_step=True),  # fewer steps than the series

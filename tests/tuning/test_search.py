@@ -191,6 +191,12 @@ def test_progress_shows_the_best_ausat(data, capsys):
         ({"storage": "nonsense"}, ValueError, "`storage` must be the URL of a database"),
         ({"storage": 3}, TypeError, "`storage` must be a database URL"),
         ({"validation_data": ([[1.0]], [0]), "groups": [0]}, ValueError, "`groups` cannot be used with"),
+        (
+            {"validation_data": ([[1.0]], [0]), "validation_fraction": 0.2},
+            ValueError,
+            "`validation_fraction` cannot be used with `validation_data`",
+        ),
+        ({"study_name": "mine"}, ValueError, "`study_name` can only be used with `storage`"),
     ],
 )
 def test_invalid_arguments_raise(data, changes, kind, message, monkeypatch):

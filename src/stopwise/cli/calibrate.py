@@ -14,8 +14,10 @@ from stopwise.cli.common import (
     Copies,
     Data,
     Drop,
+    Force,
     Layout,
     app,
+    check_folder_is_free,
     class_indices,
     console,
     one_or_named,
@@ -61,9 +63,11 @@ def calibrate(
     channels: Channels = None,
     drop: Drop = None,
     layout: Layout = "steps-first",
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Set a stopping rule with a guaranteed error rate, from labeled series not used in training."""
+    check_folder_is_free(out or model, force or out in (None, model))
     series = read_labeled(data, channels, drop, layout=layout)
     from stopwise.estimator import load
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -70,6 +70,7 @@ Copies = Annotated[
         "draws, because they are short and have few distinct values.",
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace another model that is in the folder --out.")]
 Layout = Annotated[
     str,
     typer.Option("--layout", help="Axes of X in .npz and .npy files: steps-first or channels-first."),
@@ -107,9 +108,20 @@ def check_folder_is_free(out: Path, force: bool) -> None:
         raise FileExistsError(
             f"{out} holds a model already. Choose another --out, or add --force to replace it."
         )
-    parent = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise PermissionError(f"cannot save the model to {out}: {parent} is not a writable folder.")
+    # Tried, because permissions alone do not tell: a file system may be read-only, full or virtual.
+    missing = [folder for folder in (out, *out.absolute().parents) if not folder.exists()]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise PermissionError(
+            f"cannot save the model to {out}: {error.strerror}. Choose another --out."
+        ) from None
+    finally:
+        for folder in missing:
+            if folder.exists():
+                folder.rmdir()
 
 
 def class_indices(clf: EarlyClassifier, series: LabeledSeries) -> np.ndarray:

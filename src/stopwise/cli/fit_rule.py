@@ -15,8 +15,10 @@ from stopwise.cli.common import (
     Copies,
     Data,
     Drop,
+    Force,
     Layout,
     app,
+    check_folder_is_free,
     class_indices,
     console,
     named_losses,
@@ -55,12 +57,14 @@ def fit_rule(
     channels: Channels = None,
     drop: Drop = None,
     layout: Layout = "steps-first",
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Set the best stopping rule for a goal, from labeled series not used in training.
 
     The rule has no guaranteed error rate; see `stopwise calibrate`.
     """
+    check_folder_is_free(out or model, force or out in (None, model))
     series = read_labeled(data, channels, drop, layout=layout)
     from stopwise.estimator import load
     from stopwise.metrics import summarize

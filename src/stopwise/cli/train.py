@@ -13,6 +13,7 @@ from stopwise.cli.common import (
     AsJson,
     Channels,
     Drop,
+    Force,
     Groups,
     Layout,
     OptionalData,
@@ -71,7 +72,7 @@ def train(
         Path | None,
         typer.Option(help="File for the training state; an interrupted training resumes from it."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Train an early classifier on labeled series and save it.

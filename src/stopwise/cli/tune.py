@@ -52,7 +52,9 @@ def tune(
     validation: Annotated[
         Path | None, typer.Option(help="File of validation series (default: hold out a part of DATA).")
     ] = None,
-    validation_fraction: Annotated[float, typer.Option(help="Share of DATA to hold out.")] = 0.2,
+    validation_fraction: Annotated[
+        float | None, typer.Option(help="Share of DATA to hold out (default 0.2).")
+    ] = None,
     channels: Channels = None,
     drop: Drop = None,
     groups: Groups = None,

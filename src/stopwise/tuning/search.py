@@ -33,7 +33,7 @@ def tune(
     model: str = "accumulator",
     validation_data: tuple[Any, Any] | None = None,
     groups: Any = None,
-    validation_fraction: float = 0.2,
+    validation_fraction: float | None = None,
     trials: int = 30,
     timeout: float | None = None,
     storage: Any = None,
@@ -65,7 +65,7 @@ def tune(
         (n,) group of each series, such as its subject or recording. Complete groups are then held out,
         because series of the same group in both parts would leak information.
     validation_fraction
-        Fraction of the series that is held out.
+        Fraction of the series that is held out; None means 0.2. Only without `validation_data`.
     trials
         Total number of finished trials of the study, including earlier trials and those of other processes.
         Processes that share a study each finish their last trial, so there can be a few more.
@@ -76,7 +76,7 @@ def tune(
         "postgresql+psycopg2://user@host/name", or an Optuna storage makes it persistent: a later call
         resumes the study, and any number of processes and machines can share it.
     study_name
-        Name of the study in the storage; None means "stopwise-" followed by the model.
+        Name of the study in the storage; None means "stopwise-" followed by the model. Only with `storage`.
     fixed
         Settings that are not searched: options of the model, with a dot for nested ones, and parameters of
         `EarlyClassifier`.
@@ -110,10 +110,12 @@ def tune(
     """
     spaces.check_tunable(model)
     check_integer("trials", trials, 1)
-    check_real("validation_fraction", validation_fraction, 0, 1, open_low=True, open_high=True)
+    _check_used(validation_data, validation_fraction, storage, study_name)
+    fraction = 0.2 if validation_fraction is None else validation_fraction
+    check_real("validation_fraction", fraction, 0, 1, open_low=True, open_high=True)
     if timeout is not None:
         check_real("timeout", timeout, 0, open_low=True)
-    data = Parts.of(X, y, validation_data, groups, validation_fraction, random_state)
+    data = Parts.of(X, y, validation_data, groups, fraction, random_state)
     kept = dict(fixed or {})
     spaces.check_names("fixed", kept, model)
     wanted = spaces.check_space(spaces.space_for(model, data.X.steps) if space is None else space, model)
@@ -299,3 +301,17 @@ def _storage_errors() -> Iterator[None]:
         yield
     except StorageInternalError as error:
         raise OSError(f"`storage` failed: {str(error).splitlines()[0]}") from error
+
+
+def _check_used(held: Any, fraction: float | None, storage: Any, study_name: str | None) -> None:
+    """Raise an error if an argument would be ignored."""
+    if held is not None and fraction is not None:
+        raise ValueError(
+            "`validation_fraction` cannot be used with `validation_data`, because nothing is held out. Leave "
+            "out one of them."
+        )
+    if study_name is not None and storage is None:
+        raise ValueError(
+            "`study_name` can only be used with `storage`: without it the study is not saved. Leave out "
+            "`study_name`, or give a database URL as `storage`."
+        )
