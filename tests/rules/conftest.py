@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from stopwise import checks
-from stopwise.rules import SPRT, Calibrated, FiniteHorizon, FixedTime, Guarantee, MaxProbability, SlopedProbability, Tapering
+from stopwise.rules import (
+    SPRT,
+    Calibrated,
+    FiniteHorizon,
+    FixedTime,
+    Guarantee,
+    MaxProbability,
+    SlopedProbability,
+    Tapering,
+)
 
 GUARANTEE = Guarantee("error_rate", 0.05, 0.95, series=100, observed=0.01, mean_time=3.5, mean_length=12)
 GUARANTEE_BY_CLASS = Guarantee(
