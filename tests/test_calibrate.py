@@ -53,7 +53,7 @@ def test_error_rates_by_label(clf):
 
 
 def test_cost_fits_a_finite_horizon_rule(clf):
-    clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01, loss=2.0)
+    clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01, loss=2.0, method="finite_horizon")
     scores = clf.scores(X[HELD])
     expected = sw.FiniteHorizon.fit(scores, Y[HELD], cost=0.01, loss=2.0, prior=clf.prior_)
     assert clf.rule_ == expected
@@ -92,14 +92,50 @@ def test_fit_rule_for_mean_time_and_harmonic_mean(clf):
 
 
 def test_fit_rule_without_new_series_raises(clf):
-    with pytest.raises(ValueError, match="`X` and `y` are needed: Accumulator keeps no held-out scores"):
+    with pytest.raises(ValueError, match="`X` and `y` are needed: this Accumulator has no held-out scores"):
         clf.fit_rule(cost=0.01)
-    with pytest.raises(ValueError, match="`X` and `y` are needed: Accumulator keeps no held-out scores"):
+    with pytest.raises(ValueError, match="`X` and `y` are needed: this Accumulator has no held-out scores"):
         clf.fit_rule(y=NAMES[HELD], cost=0.01)
-    with pytest.raises(ValueError, match="`X` and `y` are needed: Accumulator keeps no held-out scores"):
+    with pytest.raises(ValueError, match="`X` and `y` are needed: this Accumulator has no held-out scores"):
         clf.fit_rule(X[HELD], cost=0.01)
     with pytest.raises(ValueError, match="300 of 300 were given to fit"):
         clf.fit_rule(X[TRAIN], NAMES[TRAIN], cost=0.01)
+
+
+def test_a_cost_fits_a_line(clf):
+    clf.fit_rule(X[HELD], NAMES[HELD], cost=0.01)
+    assert isinstance(clf.rule_, sw.rules.SlopedProbability)
+    assert clf.rule_.horizon == 10
+    decided = clf.decide(X[NEW])
+    found = ((decided.labels != NAMES[NEW]) + 0.01 * decided.times).mean()
+    assert clf.rule_.cost_range[0] - 0.02 < found < clf.rule_.cost_range[1] + 0.02
+
+
+@pytest.mark.parametrize("goal", [{"cost": 0.02}, {"mean_time": 3.0}, {"objective": "harmonic_mean"}])
+def test_a_model_that_cross_fits_needs_no_further_series(goal, tmp_path):
+    clf = early("prefix").fit(X[TRAIN], NAMES[TRAIN])
+    held = clf.model_.held_out_scores_
+    clf.fit_rule(**goal)
+    expected = sw.rules.fit_rule(held, Y[TRAIN], prior=clf.prior_, classes=["ash", "birch", "cedar"], **goal)
+    assert clf.rule_ == expected
+    decided = clf.decide(X[NEW])
+    assert (decided.labels == NAMES[NEW]).mean() > 0.7
+    clf.save(tmp_path)
+    assert sw.load(tmp_path).rule_ == expected
+    with pytest.raises(ValueError, match="`X` and `y` are needed: this Prefix has no held-out scores"):
+        sw.load(tmp_path).fit_rule(**goal)
+
+
+def test_few_series_make_a_rule_uncertain():
+    clf = early("prefix").fit(X[:60], NAMES[:60])
+    with pytest.warns(UserWarning, match="uncertain, because it was fitted to 60 series.*is between"):
+        clf.fit_rule(cost=0.02)
+
+
+def test_a_guarantee_needs_fresh_series():
+    clf = early("prefix").fit(X[TRAIN], NAMES[TRAIN])
+    with pytest.raises(ValueError, match="were given to fit"):
+        clf.calibrate(X[TRAIN], NAMES[TRAIN], error_rate=0.1)
 
 
 def test_unequal_lengths(clf):

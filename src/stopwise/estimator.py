@@ -54,8 +54,9 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     model
-        A model of `stopwise.models`, or the name of a model with default settings: "accumulator", "b2bsqrt",
-        "tandemformer" or "tanh".
+        A model of `stopwise.models`, or the name of a model with default settings: "accumulator", "auto",
+        "b2bsqrt", "prefix", "tandemformer" or "tanh". For small and medium sets of real series, "prefix" is
+        fast and usually the most accurate.
     rule
         The stopping rule. None means `SPRT(error_rate=0.05)`.
     prior
@@ -104,6 +105,8 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     _shared: tuple[InputStep, Step] | None = None  # shared by all streams, created on first use
     _scoring: str | None = None  # scoring digest, from the model folder or computed on first use
+    # Scores, class indices and lengths of training series from fits without them, if the model has them.
+    _held_out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def __init__(
         self,
@@ -223,6 +226,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             on_epoch=None if on_epoch is None else partial(on_epoch, self),
         )
         self._seen, self._shared = Fingerprints.of(seen, self.random_state), None
+        self._held_out = _held_out_part(self.model_.held_out_scores_, indices, series.lengths)
         self._scoring = None
         return self
 
@@ -423,6 +427,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         mean_time: float | None = None,
         objective: str | None = None,
         loss: Any = None,
+        method: str | None = None,
         copies: str = "once",
     ) -> Self:
         """Set the stopping rule that is best for a goal, without a guaranteed error rate.
@@ -432,12 +437,12 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X
-            Series that were not used in `fit`, handled as in `calibrate`.
+            Series that were not used in `fit`, handled as in `calibrate`. None: use the held-out scores of
+            the training series. Models that cross-fit have them, such as `Prefix`, until they are saved.
         y
             (n,) labels of these series.
         cost
-            Cost of a sample, in the units of `loss`. The rule is the `FiniteHorizon` of least cost for
-            series of this length.
+            Cost of a sample, in the units of `loss`. The rule is the one of least cost, by `method`.
         mean_time
             Maximum mean number of samples before a decision. The rule is an `SPRT`.
         objective
@@ -446,6 +451,10 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
             With `cost`: the loss of a wrong decision. One number (default 1), or a dict
             {(true label, decided label): loss}. If the labels are the integers 0 to K − 1, also a (K, K)
             table by true class (row) and decided class (column).
+        method
+            With `cost`. "line": the rule is a `SlopedProbability`, which needs few series. "finite_horizon":
+            a `FiniteHorizon`, which can weigh the losses of different errors. None: "line" if `loss` is one
+            number.
         copies
             As in `calibrate`.
 
@@ -463,7 +472,7 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(clf.decide(X[100:]).times.mean() <= 3)
         True
         """
-        goal = {"cost": cost, "mean_time": mean_time, "objective": objective, "loss": loss}
+        goal = {"cost": cost, "mean_time": mean_time, "objective": objective, "loss": loss, "method": method}
         self._fit_rule(X, y, copies, goal)
         return self
 
@@ -472,18 +481,21 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Set the rule; return scores, class indices and lengths of the series that it was fitted to."""
         check_is_fitted(self)
-        if X is None or y is None:
+        if X is None and y is None and self._held_out is not None:
+            scores, indices, lengths = self._held_out
+        elif X is None or y is None:
             raise ValueError(
-                f"`X` and `y` are needed: {type(self.model_).__name__} keeps no held-out scores of its "
+                f"`X` and `y` are needed: this {type(self.model_).__name__} has no held-out scores of its "
                 "training series. Pass series that were not used in fit()."
             )
-        series, indices, counted = self._fresh_series(X, y, copies)
-        series, indices = series[counted], indices[counted]
-        scores = self.scores(series)
+        else:
+            series, indices, counted = self._fresh_series(X, y, copies)
+            series, indices, lengths = series[counted], indices[counted], series[counted].lengths
+            scores = self.scores(series)
         self.rule_ = rules.fit_rule(
-            scores, indices, series.lengths, prior=self.prior_, classes=self.classes_.tolist(), **goal
+            scores, indices, lengths, prior=self.prior_, classes=self.classes_.tolist(), **goal
         )
-        return scores, indices, series.lengths
+        return scores, indices, lengths
 
     def stream(self, state: Mapping[str, Any] | None = None, *, rearm: bool = False) -> Stream:
         """Return a stream that classifies one series sample by sample.
@@ -664,6 +676,16 @@ class EarlyClassifier(ClassifierMixin, BaseEstimator):
 
     def _examples(self, series: SeriesSet, indices: np.ndarray, groups: Any = None) -> Examples:
         return Examples.of(series, self.inputs_, indices, len(self.classes_), groups)
+
+
+def _held_out_part(
+    scores: np.ndarray | None, indices: np.ndarray, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return scores, class indices and lengths of the series that have held-out scores; None if none has."""
+    if scores is None:
+        return None
+    rows = np.flatnonzero(np.isfinite(scores[:, 0]).all(axis=1))
+    return scores[rows], indices[rows], lengths[rows]
 
 
 def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | None = None) -> EarlyClassifier:

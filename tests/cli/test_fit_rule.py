@@ -21,9 +21,16 @@ def folder(tmp_path_factory):
 
 
 def test_cost_fits_a_finite_horizon_rule(run, folder):
-    printed = run("fit-rule", folder / "model", folder / "held.npz", "--cost", 0.01, "-o", folder / "cheap")
+    arguments = ("fit-rule", folder / "model", folder / "held.npz", "--cost", 0.01)
+    printed = run(*arguments, "--method", "finite_horizon", "-o", folder / "cheap")
     assert "FiniteHorizon(cost=0.01, horizon=8, 2 classes): on these 600 series" in " ".join(printed.split())
     assert isinstance(sw.load(folder / "cheap").rule_, sw.FiniteHorizon)
+
+
+def test_cost_fits_a_line(run, folder):
+    printed = run("fit-rule", folder / "model", folder / "held.npz", "--cost", 0.01, "-o", folder / "line")
+    assert "SlopedProbability(level=" in printed
+    assert isinstance(sw.load(folder / "line").rule_, sw.rules.SlopedProbability)
 
 
 @pytest.mark.parametrize("goal", [("--mean-time", 2.5), ("--objective", "harmonic_mean")])
@@ -53,7 +60,8 @@ def test_losses_by_name(run, folder):
     assert clf.rule_ == expected.rule_
     summary = json.loads(run(*arguments, "-o", folder / "careful", "--json", "--force"))
     assert summary["loss"] == {"left:right": 20, "right:left": 1}
-    assert run(*arguments[:5], "--cost", 0.01, "--loss", 1, "-o", folder / "one")
+    asked = ("--loss", 1, "--method", "finite_horizon", "-o", folder / "one")
+    assert run(*arguments[:3], "--cost", 0.01, *asked)
     assert sw.load(folder / "one").rule_.loss.tolist() == [[0, 1], [1, 0]]
 
 

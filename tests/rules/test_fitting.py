@@ -80,8 +80,9 @@ def test_mean_time_gives_the_highest_threshold_within_it(budget):
 
 def test_cost_gives_the_finite_horizon_rule():
     data = make(n=300, seed=2)
-    assert fit_rule(*data, cost=0.02) == FiniteHorizon.fit(*data, cost=0.02)
-    assert fit_rule(*data, cost=0.02, loss=3.0) == FiniteHorizon.fit(*data, cost=0.02, loss=3.0)
+    asked = {"cost": 0.02, "method": "finite_horizon"}
+    assert fit_rule(*data, **asked) == FiniteHorizon.fit(*data, cost=0.02)
+    assert fit_rule(*data, **asked, loss=3.0) == FiniteHorizon.fit(*data, cost=0.02, loss=3.0)
     table = [[0, 1, 2], [5, 0, 5], [1, 2, 0]]
     rule = fit_rule(*data, cost=0.02, loss=table, prior=SKEWED)
     assert rule == FiniteHorizon.fit(*data, cost=0.02, loss=table, prior=SKEWED)
@@ -125,7 +126,7 @@ def pairs(**changes):
         ),
         ({"objective": "harmonic_mean", "loss": 2.0}, ValueError, "Leave out `loss`, or give `cost` instead"),
         ({"cost": -1.0}, ValueError, r"`cost` must be in \(0, inf\); got -1"),
-        ({"cost": 0.1, "prior": [0.5, 0.3, 0.2]}, ValueError, r"`prior` must have shape \(2,\)"),
+        ({"cost": 0.1, "prior": [0.5, 0.3, 0.2]}, ValueError, r"`prior` is for 3 classes; the scores have 2"),
         ({"mean_time": 3, "prior": [0.5, 0.6]}, ValueError, "`prior` must be positive and sum to 1"),
         (
             pairs(loss=[[0, 1], [2, 0]]),

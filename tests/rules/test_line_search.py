@@ -34,25 +34,23 @@ def test_the_best_line_of_all_series_is_near_the_best_of_the_grid():
     scores, y = scores_of(n=2000)
     outcomes = LineOutcomes(scores, y, None, None)
     price = cost_of(0.02)
-    rule, spread = fit_line(outcomes, price, 0)
+    rule = fit_line(outcomes, price)
     decided = rule.decide(scores)
     found = ((decided.labels != y) + 0.02 * decided.times).mean()
     best = price(outcomes.wrong, outcomes.times, outcomes.lengths).mean(axis=-1).min()
     assert found <= best + 0.01
-    assert spread.min() <= found <= spread.max()
+    assert rule.cost_range[0] <= found <= rule.cost_range[1]
 
 
 def test_a_higher_price_stops_earlier():
     scores, y = scores_of(n=400)
     outcomes = LineOutcomes(scores, y, None, None)
-    times = [
-        fit_line(outcomes, cost_of(price), 0)[0].decide(scores).times.mean() for price in (0.005, 0.05, 0.5)
-    ]
+    times = [fit_line(outcomes, cost_of(price)).decide(scores).times.mean() for price in (0.005, 0.05, 0.5)]
     assert times[0] > times[1] > times[2]
 
 
 def test_the_rule_is_saved_and_compared():
-    rule = SlopedProbability(1.0, -2.0, 10, prior=[0.3, 0.7])
+    rule = SlopedProbability(1.0, -2.0, 10, prior=[0.3, 0.7], cost_range=(0.1, 0.2))
     assert sw.rules.from_dict(rule.to_dict()) == rule
 
 

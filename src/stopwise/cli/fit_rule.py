@@ -42,6 +42,13 @@ def fit_rule(
             "repeated for each pair of classes, such as --loss died:survived=20 --loss survived:died=1."
         ),
     ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="With --cost: line (a threshold linear in time; default) or finite_horizon (backward "
+            "induction; default if losses differ)."
+        ),
+    ] = None,
     mean_time: Annotated[
         float | None,
         typer.Option(help="Instead of --cost: maximum mean number of samples before a decision."),
@@ -71,7 +78,13 @@ def fit_rule(
 
     clf = load(model)
     losses = named_losses(loss, clf.classes_)
-    goal = {"cost": cost, "mean_time": mean_time, "objective": objective, "loss": losses}
+    goal = {
+        "cost": cost,
+        "mean_time": mean_time,
+        "objective": objective,
+        "loss": losses,
+        "method": method,
+    }
     labels = clf.classes_[class_indices(clf, series)]
     scores, indices, lengths = clf._fit_rule(series.series, labels, copies, goal)
     clf.save(out or model)

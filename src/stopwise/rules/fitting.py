@@ -14,10 +14,13 @@ from stopwise.rules.base import Rule
 from stopwise.rules.calibration.trials import Trials
 from stopwise.rules.classes import check_every_class, check_several_classes, listed
 from stopwise.rules.finite_horizon.rule import FiniteHorizon
+from stopwise.rules.line_search import LineOutcomes, fit_line
 from stopwise.rules.sprt import SPRT
-from stopwise.validation import check_choice, check_class_indices, check_real
+from stopwise.validation import check_choice, check_class_indices, check_real, warn
 
 OBJECTIVES = ("harmonic_mean",)
+METHODS = LINE, FINITE_HORIZON = ("line", "finite_horizon")
+UNCERTAIN = 150  # series below which the spread of a fitted rule is warned about
 
 
 def fit_rule(
@@ -29,6 +32,7 @@ def fit_rule(
     mean_time: float | None = None,
     objective: str | None = None,
     loss: Any = None,
+    method: str | None = None,
     prior: Any = None,
     classes: Sequence[Any] | None = None,
 ) -> Rule:
@@ -47,7 +51,7 @@ def fit_rule(
     lengths
         (n,) lengths of the series; None means all have T steps.
     cost
-        The cost of one sample, in the same units as `loss`. Returns the `FiniteHorizon` rule of least cost.
+        The cost of one sample, in the same units as `loss`. Returns the rule of least cost, by `method`.
     mean_time
         The maximum mean stopping time, in samples. Returns the `SPRT` with the highest threshold whose mean
         stopping time does not exceed it.
@@ -60,6 +64,11 @@ def fit_rule(
         (K, K) with true classes as rows and decided classes as columns. A table by position is accepted only
         if the labels are the integers 0 to K − 1 or `classes` is None, because the order of other labels is
         easily mistaken.
+    method
+        With `cost`. "line": a `SlopedProbability`, whose two numbers are averaged over bootstrap samples; it
+        needs few series, and one number as `loss`. "finite_horizon": a `FiniteHorizon`, learned by backward
+        induction; it can weigh the losses of different errors. None: "line", or "finite_horizon" if `loss`
+        is a table or a dict.
     prior
         (K,) class probabilities of the data that the rule is applied to; None means equal probabilities. The
         returned rule is bound to this prior; see `Rule.with_prior`.
@@ -69,7 +78,7 @@ def fit_rule(
     Returns
     -------
     rule
-        A `FiniteHorizon` rule with `cost`, otherwise an `SPRT`.
+        A `SlopedProbability` or `FiniteHorizon` rule with `cost`, otherwise an `SPRT`.
 
     Examples
     --------
@@ -90,6 +99,8 @@ def fit_rule(
             "fit_rule() needs exactly one of `cost`, `mean_time` and `objective`; got "
             f"{' and '.join(f'`{name}`' for name in given) or 'none'}."
         )
+    if method is not None and cost is None:
+        raise ValueError(f"`method` can only be used with `cost`, not with `{given[0]}`. Leave out `method`.")
     if loss is not None and cost is None:
         raise ValueError(
             f"`loss` can only be used with `cost`, not with `{given[0]}`. Leave out `loss`, or give `cost` "
@@ -101,7 +112,10 @@ def fit_rule(
     _check_classes(scores, y, classes, every=cost is not None)
     if cost is not None:
         table = 1.0 if loss is None else loss_table(loss, classes, scores.shape[-1] if scores.ndim else 0)
-        rule = FiniteHorizon.fit(scores, y, lengths, cost=cost, loss=table, prior=shares)
+        if _method(method, table) == LINE:
+            rule = _line_of_least_cost(LineOutcomes(scores, y, lengths, shares), cost, float(table))
+        else:
+            rule = FiniteHorizon.fit(scores, y, lengths, cost=cost, loss=table, prior=shares)
     elif mean_time is not None:
         rule = _within_mean_time(scores, y, lengths, mean_time)
     else:
@@ -118,6 +132,32 @@ def _check_classes(scores: np.ndarray, y: Any, classes: Sequence[Any] | None, *,
         check_several_classes(indices, names)
         if every:
             check_every_class(indices, names)
+
+
+def _method(method: str | None, loss: Any) -> str:
+    """Return the method for a cost; raise a ValueError if it cannot use the loss."""
+    if method is None:
+        return FINITE_HORIZON if np.ndim(loss) else LINE
+    if check_choice("method", method, METHODS) == LINE and np.ndim(loss):
+        raise ValueError(
+            f"`method`={LINE!r} needs one number as `loss`; got different losses. Use "
+            f"method={FINITE_HORIZON!r}, which can weigh them."
+        )
+    return method
+
+
+def _line_of_least_cost(outcomes: LineOutcomes, cost: float, loss: float) -> Rule:
+    cost = check_real("cost", cost, 0, open_low=True, open_high=True)
+    loss = check_real("loss", loss, 0, open_low=True, open_high=True)
+    rule = fit_line(outcomes, lambda wrong, times, lengths: loss * wrong + cost * times)
+    n = len(outcomes.lengths)
+    if n < UNCERTAIN and rule.cost_range is not None:
+        low, high = rule.cost_range
+        warn(
+            f"the rule is uncertain, because it was fitted to {n} series: over bootstrap samples, the mean "
+            f"cost is between {low:.3g} and {high:.3g}. More series make it more certain."
+        )
+    return rule
 
 
 def _within_mean_time(scores: Any, y: Any, lengths: Any, mean_time: float) -> SPRT:

@@ -69,8 +69,8 @@ class LineOutcomes:
         return int(place[0]), int(place[1])
 
 
-def fit_line(outcomes: LineOutcomes, value: Value, random_state: int) -> tuple[SlopedProbability, np.ndarray]:
-    """Return the rule of least mean value, averaged over bootstrap samples, and the values of the samples.
+def fit_line(outcomes: LineOutcomes, value: Value, random_state: int = 0) -> SlopedProbability:
+    """Return the rule of least mean value: the line with the mean level and slope of bootstrap samples.
 
     Parameters
     ----------
@@ -84,9 +84,7 @@ def fit_line(outcomes: LineOutcomes, value: Value, random_state: int) -> tuple[S
     Returns
     -------
     rule
-        The line with the mean level and slope of the best lines of the bootstrap samples.
-    spread
-        (samples,) mean value of each sample's best line on the series outside the sample.
+        Its `cost_range` is that of each sample's best line on the series outside the sample.
     """
     rng = np.random.default_rng(random_state)
     values = value(outcomes.wrong, outcomes.times, outcomes.lengths)  # (levels, slopes, n)
@@ -100,4 +98,5 @@ def fit_line(outcomes: LineOutcomes, value: Value, random_state: int) -> tuple[S
         if outside.any():
             spread.append(values[i, j, outside].mean())
     level, slope = np.mean(lines, axis=0)
-    return SlopedProbability(float(level), float(slope), outcomes.horizon), np.array(spread)
+    between = np.quantile(spread, [0.05, 0.95]).tolist() if spread else None
+    return SlopedProbability(float(level), float(slope), outcomes.horizon, cost_range=between)

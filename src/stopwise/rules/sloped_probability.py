@@ -32,6 +32,9 @@ class SlopedProbability(Rule):
     prior
         (K,) prior probabilities, positive, summing to 1. If None, the prior bound by `with_prior` is used;
         if there is none, all classes are equally likely.
+    cost_range
+        (low, high): the range of the mean cost over bootstrap samples when the rule was fitted, 5 % to 95 %.
+        None if the rule was not fitted.
 
     Examples
     --------
@@ -41,11 +44,14 @@ class SlopedProbability(Rule):
     6
     """
 
-    def __init__(self, level: float, slope: float, horizon: int, *, prior: Any = None) -> None:
+    def __init__(
+        self, level: float, slope: float, horizon: int, *, prior: Any = None, cost_range: Any = None
+    ) -> None:
         self.level = check_real("level", level, open_low=True, open_high=True)
         self.slope = check_real("slope", slope, open_low=True, open_high=True)
         self.horizon = check_integer("horizon", horizon, 1)
         self.prior = None if prior is None else check_prior(prior)
+        self.cost_range = None if cost_range is None else _check_range(cost_range)
 
     def thresholds(self, times: np.ndarray) -> np.ndarray:
         """Return the thresholds of the log-odds at some steps, counted from 1."""
@@ -79,3 +85,11 @@ class SlopedProbability(Rule):
     def _weighted(self, scores: np.ndarray) -> np.ndarray:
         prior = self._bound_prior if self.prior is None else self.prior
         return add_log_prior(np.asarray(scores, dtype=np.float64), prior)
+
+
+def _check_range(cost_range: Any) -> list[float]:
+    """Return (low, high) as a list; raise a ValueError if it is not two increasing numbers."""
+    low, high = (check_real("cost_range", value, open_low=True, open_high=True) for value in cost_range)
+    if low > high:
+        raise ValueError(f"`cost_range` must be (low, high); got {list(cost_range)}.")
+    return [low, high]
