@@ -54,7 +54,8 @@ def test_channels_are_matched_by_name(X, tmp_path):
     names, (train, y, _) = ["acc_x", "acc_y"], sw.datasets.gaussian(60, channels=2, length=8, seed=0)
     clf = early(order=0, max_epochs=1, rule=sw.SPRT(50.0)).fit(sw.SeriesSet(train, channel_names=names), y)
     clf.save(tmp_path / "model")
-    expected = clf.scores(X[:1])[0, -1]
+    named = sw.SeriesSet(X[:1], channel_names=clf.channel_names_)
+    expected = clf.scores(named)[0, -1]
     swapped = "".join(json.dumps({"x": {"acc_y": v, "acc_x": u}}) + "\n" for u, v in X[0].tolist())
     table = "acc_y,ts,acc_x\n" + "".join(f"{v},now,{u}\n" for u, v in X[0].tolist())
     for text, options in ((swapped, []), (table, ["--echo", "ts"]), (table, ["--drop", "ts"])):

@@ -25,6 +25,7 @@ import torch
 
 import stopwise as sw
 from helpers import early
+from stopwise.data.fingerprints import Fingerprints
 from stopwise.persistence.description import _scoring, describe
 from stopwise.persistence.digests import canonical, digest_json
 from stopwise.persistence.folder import ABOUT, ModelFolderError, load_model, save_model
@@ -235,7 +236,8 @@ def variants(name, count):
         tensors = {key: value + i for key, value in clf.model_.tensors().items()}
         about = json.loads(json.dumps(describe(clf))) | {"steps": 6 + i}
         about["scoring"] = _scoring(about["model"], about["inputs"], about["classes"], tensors)
-        made.append((tensors, about, f"{clf._seen.to_text()}"[: 15 * (i + 1)]))
+        seen = Fingerprints(clf._seen.hashes[: 15 * (i + 1)], clf._seen.scale)
+        made.append((tensors, about, seen.to_text()))
     return made
 
 

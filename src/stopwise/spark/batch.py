@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stopwise.estimator import EarlyClassifier
+from stopwise.extras import extra
 from stopwise.spark.columns import (
     DATES,
     FLOATS,
@@ -80,7 +81,8 @@ def decide(
     DataFrame[patient: string, label: string, time: bigint, forced: boolean, length: bigint,
         scores: array<double>]
     """
-    from pyspark.sql import functions as F
+    with extra("spark", "Spark"):
+        from pyspark.sql import functions as F
 
     clf = as_classifier(model)
     if frame.isStreaming:
