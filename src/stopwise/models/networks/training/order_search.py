@@ -13,13 +13,13 @@ new features alone do not lower the held-out loss is not fitted further.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from stopwise.models.networks.training.convex import Rows, fit_ridge
+from stopwise.models.networks.training.convex import Remembered, Rows, fit_ridge
 from stopwise.models.networks.training.lags import (
     Series,
     evidence_view,
@@ -50,6 +50,7 @@ TOLERANCE = 1e-5
 CURVATURE_ROWS = 20_000
 
 Losses = dict[int | None, np.ndarray]
+Name = TypeVar("Name", int | None, str)
 
 
 def candidates(steps: int) -> list[int | None]:
@@ -194,10 +195,11 @@ class _Ladder:
         fitted = Rows(train, self.train.y, self.train.weight(order), self.classes, offsets[0])
         judged = Rows(held, self.held.y, self.held.weight(order), self.classes, offsets[1])
         stride = max(1, len(train) // CURVATURE_ROWS)
+        loss = Remembered(fitted.loss)
         path = [(start, self.held.per_series(judged.losses(start)))]
         for ridge in RIDGES:
             fitted_here = fit_ridge(
-                fitted.loss,
+                loss,
                 path[-1][0],
                 fitted.curvature(path[-1][0], stride),
                 np.full(len(start), ridge),
@@ -244,50 +246,28 @@ def _deviations(rows: Tensor) -> Tensor:
     return torch.where(deviation > 1e-6 * deviation.max(), deviation, torch.ones(()))
 
 
-def series_lsel(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the LSEL (n,) of each series, the mean negative log posterior of its class over its steps.
-
-    Parameters
-    ----------
-    scores
-        (n, T, K) scores.
-    y
-        (n,) class indices.
-    lengths
-        (n,) lengths of the series.
-
-    Examples
-    --------
-    >>> series_lsel(np.zeros((1, 3, 2)), np.array([1]), np.array([3])).round(3).tolist()
-    [0.693]
-    """
-    own_steps = inside(lengths, scores.shape[1])
-    scores = np.where(own_steps[..., None], scores, 0).astype(np.float64)
-    own = np.take_along_axis(scores, y[:, None, None], axis=2)[..., 0]  # (n, T)
-    losses = np.logaddexp.reduce(scores, axis=2) - own
-    return np.where(own_steps, losses, 0.0).sum(axis=1) / lengths
-
-
 def choose(
-    losses: Mapping[int | None, np.ndarray], weights: np.ndarray
-) -> tuple[int | None, list[dict[str, Any]]]:
-    """Choose the smallest order that is not clearly worse than the best.
+    losses: Mapping[Name, np.ndarray], weights: np.ndarray, key: str = "order"
+) -> tuple[Name, list[dict[str, Any]]]:
+    """Choose the first candidate that is not clearly worse than the best.
 
     Parameters
     ----------
     losses
-        Validation losses (n,) of the series, by order. The key None stands for no finite order, which counts
-        as the largest.
+        Validation losses (n,) of the series, by candidate, the simplest first: small orders before large
+        ones, and those before None, which stands for no finite order.
     weights
         (n,) weights of the series, with mean 1, that give every class the same total weight.
+    key
+        Name of the candidates in the records.
 
     Returns
     -------
-    order
-        The chosen order.
+    chosen
+        The chosen candidate.
     seen
-        One record per order: `order`, `validation_lsel`, `excess` over the best, and the `standard_error` of
-        the excess.
+        One record per candidate: its name (`key`), `validation_lsel`, `excess` over the best, and the
+        `standard_error` of the excess.
 
     Examples
     --------
@@ -297,22 +277,42 @@ def choose(
     >>> choose({0: blind, 1: sees, 2: sees + rng.normal(-1e-4, 0.1, 200)}, np.ones(200))[0]
     1
     """
-    means = {order: float((weights * loss).mean()) for order, loss in losses.items()}
-    best = min(means, key=lambda order: means[order])
+    means = {name: float((weights * loss).mean()) for name, loss in losses.items()}
+    best = min(means, key=lambda name: means[name])
     seen: list[dict[str, Any]] = []
-    for order in sorted(losses, key=lambda one: np.inf if one is None else one):
-        worse = weights * (losses[order] - losses[best])
+    for name, loss in losses.items():
+        worse = weights * (loss - losses[best])
         error = float(worse.std(ddof=1) / np.sqrt(len(worse))) if len(worse) > 1 else 0.0
         seen.append(
             {
-                "order": order,
-                "validation_lsel": means[order],
-                "excess": means[order] - means[best],
+                key: name,
+                "validation_lsel": means[name],
+                "excess": means[name] - means[best],
                 "standard_error": error,
             }
         )
-    chosen = next(one["order"] for one in seen if not _is_clearly_worse(one, means[best]))
+    chosen = next(one[key] for one in seen if not _is_clearly_worse(one, means[best]))
     return chosen, seen
+
+
+def best_finite_order(seen: Sequence[Mapping[str, Any]]) -> int:
+    """Return the smallest finite order that is not clearly worse than the best finite one.
+
+    Parameters
+    ----------
+    seen
+        Records of `choose`. Standard errors refer to the best candidate of all, so the choice is among the
+        orders whose loss is not clearly higher than the lowest of a finite order.
+
+    Examples
+    --------
+    >>> losses = {0: 0.7, 1: 0.31, 2: 0.305, None: 0.2}
+    >>> best_finite_order([{"order": n, "validation_lsel": l} for n, l in losses.items()])
+    1
+    """
+    finite = {one["order"]: one["validation_lsel"] for one in seen if one["order"] is not None}
+    least = min(finite.values())
+    return next(order for order, loss in finite.items() if loss <= (1 + SMALL_SHARE_OF_LOSS) * least)
 
 
 def _is_clearly_worse(one: Mapping[str, Any], best: float) -> bool:
