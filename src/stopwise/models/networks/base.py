@@ -19,15 +19,14 @@ from stopwise.models.networks.training import checkpoint as checkpoints
 from stopwise.models.networks.training.config import Training
 from stopwise.models.networks.training.loop import Task, train
 from stopwise.models.networks.training.objective import Objective
-from stopwise.models.networks.training.order_search import candidates, search
-from stopwise.models.networks.training.polish import POLISHING, polish
+from stopwise.models.networks.training.order_search import candidates, search, search_work
+from stopwise.models.networks.training.polish import POLISHING, polish, polish_work
 from stopwise.models.networks.training.threads import one_blas_thread, step_work, threads_for
 from stopwise.models.step import Step
 from stopwise.progress import Stages
 from stopwise.validation import check_integer
 
 SEARCHING = "choosing the order"
-SEARCH_WORK = 20_000  # approximate number of multiplications of the order search per series and operation
 
 
 class NetworkModel(Model):
@@ -106,7 +105,7 @@ class NetworkModel(Model):
                     progress=stages,
                     on_epoch=on_epoch,
                 )
-                polished = polish(net, task, progress=stages) if self.polish else None
+            polished = self._polished(net, task, stages)
         self.report_ = {
             "order_search": choice.get("order_search"),
             "body_search": choice.get("body_search"),
@@ -190,6 +189,8 @@ class NetworkModel(Model):
                 "`order`='auto' needs validation series to choose the order, but there are none. Pass "
                 "`validation_data`, increase `validation_fraction`, or set `order` to an integer."
             )
+        order = None if self.order is None or self.order == "auto" else int(self.order)
+        self._fresh(order, task.seed)  # raises an error if an option of the network is invalid
 
     def _choose(self, task: Task, stages: Stages, path: Path | None) -> dict[str, Any]:
         """Return what is chosen before training: the `order` (None: no finite order) and reports about it.
@@ -204,7 +205,7 @@ class NetworkModel(Model):
         else:
             with (
                 stages.stage(SEARCHING, len(self._candidates())) as stage,
-                threads_for(SEARCH_WORK * len(task.train_set)),
+                threads_for(search_work(task)),
             ):
                 order, seen = search(self._candidates(), task, advance=stage.advance)
             choice = {"order": order, "order_search": seen, "settings": settings}
@@ -217,6 +218,13 @@ class NetworkModel(Model):
     ) -> dict[str, Any]:
         """Return the choice, completed by networks that are compared if no finite order is enough."""
         return choice
+
+    def _polished(self, net: Integrator, task: Task, stages: Stages) -> dict[str, Any] | None:
+        """Polish the network and return the report; None if polish=False."""
+        if not self.polish:
+            return None
+        with threads_for(polish_work(net, task.training.batch_size, task.train_set.steps)):
+            return polish(net, task, progress=stages)
 
     def _shares(self, task: Task) -> dict[str, float]:
         """Return the approximate shares of the stages in the time of a fit, in epochs."""

@@ -85,10 +85,23 @@ class Rows:
             Use every `stride`-th row only. An approximate curvature slows the solver down a little, but does
             not change the optimum.
         """
-        chance = torch.softmax(self.logits(parameters)[::stride], dim=1)
-        doubt = (chance * (1 - chance)).sum(1) * self.weight[::stride] * stride
+        doubt = doubts(self.logits(parameters)[::stride]) * self.weight[::stride] * stride
         scaled = self.features[::stride] * doubt.sqrt()[:, None]
         return solvable((scaled.t() @ scaled).double().numpy())
+
+
+def doubts(logits: Tensor) -> Tensor:
+    """Return the curvature (...) of the cross-entropy of logits (..., K), averaged over all directions.
+
+    It is the trace of its Hessian, Σ p(1−p), divided by the K−1 directions in which logits differ.
+
+    Examples
+    --------
+    >>> doubts(torch.zeros(1, 4))
+    tensor([0.2500])
+    """
+    chance = torch.softmax(logits, dim=-1)
+    return (chance * (1 - chance)).sum(-1) / (logits.shape[-1] - 1)
 
 
 def solvable(curvature: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from torch import Tensor
 from stopwise.data.examples import Examples
 from stopwise.validation import inside
 
-SCREENED_CHANNELS = 128  # number of channels, those with the most evidence, from which directions are computed
+SCREENED_CHANNELS = 128  # number of channels, those with the most evidence, that directions combine
 LINEAR = 32  # number of directions of the linear features of lag 0
 PRODUCTS = 8  # number of directions of the products and of the linear features of earlier lags
 EVIDENCE_LAGS = (0, 1, 2, 3, 5, 8)  # lags at which the covariances of the classes are compared
@@ -175,6 +175,11 @@ def lag_features(z: Tensor, lag: int) -> Tensor:
     before[:, lag:] = few[:, : max(0, z.shape[1] - lag)]
     products = few[..., :, None] * before[..., None, :]
     return torch.cat([early, early * few, before, products.flatten(-2)], dim=-1)
+
+
+def lag_width() -> int:
+    """Return the largest number of features that a lag adds."""
+    return 1 + 2 * PRODUCTS + PRODUCTS**2
 
 
 def recurrent_features(z: Tensor, seed: int) -> Tensor:

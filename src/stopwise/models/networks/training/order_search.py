@@ -24,17 +24,18 @@ from stopwise.models.networks.training.lags import (
     Series,
     evidence_view,
     lag_features,
+    lag_width,
     read_series,
     recurrent_features,
 )
 from stopwise.models.networks.training.loop import Task
-from stopwise.models.networks.training.prefixes import Features, Prefixes
+from stopwise.models.networks.training.prefixes import NODES, SEGMENT_STEPS, SEGMENTS, Features, Prefixes
 
 CANDIDATES = (0, 1, 2, 3, 5, 8)
 # An order is clearly worse if its loss exceeds the best loss by this number of standard errors of the paired
 # difference. Fewer are enough if the excess is also a large fraction of the best loss, because overconfident
 # scores have large losses on few series, which makes the standard error large.
-CLEAR_STANDARD_ERRORS = 2.0
+CLEAR_STANDARD_ERRORS = 2.5
 FEWER_STANDARD_ERRORS, LARGE_SHARE_OF_LOSS = 1.5, 0.1
 SMALL_SHARE_OF_LOSS = 0.02  # an excess of less than this share is not worth a larger order
 # Limits of the search: enough data to rank the orders.
@@ -97,6 +98,12 @@ def search(
         loss = ladder.climb(order, features)
         advance(f"{'no finite order' if order is None else f'order {order}'} · validation {loss:.4g}")
     return choose(ladder.losses, held.weight * len(held))
+
+
+def search_work(task: Task) -> int:
+    """Return the approximate number of multiplications of one operation of the search."""
+    rows = min(SEARCH_SERIES, len(task.train_set)) * (NODES + SEGMENTS * SEGMENT_STEPS)
+    return rows * lag_width() * task.train_set.classes
 
 
 def _data(task: Task) -> tuple[Series, Series, int]:

@@ -26,8 +26,8 @@ from stopwise.progress import Reporter, Stages
 # From strong to weak. Each optimization starts from the optimum of the previous ridge penalty.
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 0.0)
 POLISHING = "polishing"  # title of its progress
-# Limits of the optimizations that compare ridge penalties, and of the last one, with the best penalty: maximum
-# number of passes over the data, and relative decrease of the loss below which an optimization stops.
+# Limits of the optimizations that compare ridge penalties, and of the last one, with the best penalty: number
+# of passes over the data, and relative decrease of the loss below which an optimization stops.
 COMPARING = {"passes": 12, "tolerance": 1e-4}
 FINISHING = {"passes": 40, "tolerance": 1e-7}
 
@@ -93,9 +93,8 @@ def polish(
                 lowest = loss
         if best.ridge is not None:
             fitted = fit.optimum(best.parameters, best.ridge, FINISHING)
-            loss = problem.value(fitted, validation_set)
-            # The optimum of a good ridge penalty is kept, unless the comparison ended at a better point.
-            best = min(best, best._replace(parameters=fitted, loss=loss), key=lambda choice: choice.loss)
+            found = best._replace(parameters=fitted, loss=problem.value(fitted, validation_set))
+            best = min(_Choice(start, None, None, before), found, key=lambda choice: choice.loss)
         reporter.advance(f"validation {best.loss:.4g}")
     write_parameters(net.readout, _padded(best.parameters, len(start)))
     return {
@@ -104,6 +103,11 @@ def polish(
         "validation_loss_before": before,
         "validation_loss": best.loss,
     }
+
+
+def polish_work(net: Integrator, batch_size: int, steps: int) -> int:
+    """Return the approximate number of multiplications of one operation of the polish."""
+    return batch_size * steps * net.readout.weight.numel()
 
 
 class _Choice(NamedTuple):

@@ -97,7 +97,7 @@ def _shares(nodes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def _segments(series: Series) -> tuple[Tensor, np.ndarray]:
-    """Return segments (n · SEGMENTS, L, q) at equal distances, and a mask (n · SEGMENTS, L) of their steps."""
+    """Return segments (n · SEGMENTS, L, q) and a mask (n · SEGMENTS, L) of their steps."""
     steps = min(SEGMENT_STEPS, series.steps)
     share = np.arange(1, SEGMENTS + 1) / SEGMENTS
     starts = (np.maximum(series.lengths - steps, 0)[:, None] * share).astype(np.int64)  # (n, SEGMENTS)

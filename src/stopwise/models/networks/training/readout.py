@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from stopwise.data.examples import Examples
 from stopwise.llr import inside_steps, inside_windows
 from stopwise.models.networks.modules import Integrator
-from stopwise.models.networks.training.convex import solvable
+from stopwise.models.networks.training.convex import doubts, solvable
 from stopwise.models.networks.training.loop import Task
 
 CURVATURE_ROWS = 20_000  # number of steps of series from which the curvature is estimated
@@ -219,10 +219,9 @@ def _are_sums(series: Tensor, windows: Tensor) -> bool:
 
 
 def _curvature(rows: Tensor, matrix: Tensor, inside: Tensor | None, weight: Tensor) -> Tensor:
-    """Return the sum (f, f) of ``w p(1−p) x xᵀ`` over the last f features x of rows (B, ..., p)."""
+    """Return the sum (f, f) of ``w c x xᵀ`` with curvatures c, over the last f features x of `rows`."""
     rows = rows[..., rows.shape[-1] - len(matrix) :]
-    chance = torch.softmax(rows @ matrix, dim=-1)
-    doubt = (chance * (1 - chance)).sum(-1).flatten(1)  # (B, steps)
+    doubt = doubts(rows @ matrix).flatten(1)  # (B, steps)
     counts = inside.flatten(1) if inside is not None else torch.ones_like(doubt)
     doubt = doubt * counts * (weight / counts.sum(1))[:, None]
     scaled = (rows.flatten(1, -2) * doubt[..., None].sqrt()).flatten(0, 1)  # (B·steps, p)
