@@ -5,6 +5,6 @@ import pytest
 def short_polish(monkeypatch):
     """Shorten the polish: these tests check sweeps, tables and pictures, not its precision."""
     training = "stopwise.models.networks.training"
-    monkeypatch.setattr(f"{training}.polish.PASSES", 3)
+    monkeypatch.setattr(f"{training}.polish.FINISHING", {"passes": 3, "tolerance": 1e-3})
     monkeypatch.setattr(f"{training}.polish.RIDGES", (1e-3,))
-    monkeypatch.setattr(f"{training}.order_search.SEARCH_RIDGES", (1e-3,))
+    monkeypatch.setattr(f"{training}.trials.TRIAL_RIDGES", (1e-3,))

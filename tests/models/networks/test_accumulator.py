@@ -6,9 +6,8 @@ import torch
 from small_worlds import examples, gaussian
 
 from stopwise.models import Accumulator, Training
-from stopwise.models.networks import base
+from stopwise.models.networks import accumulator, base
 from stopwise.models.networks.modules.accumulator import LSTMBody, WindowBody
-from stopwise.models.networks.training import order_search
 
 X, Y, _ = gaussian(40)
 
@@ -59,41 +58,77 @@ def test_lstm_body_skips_order_search():
 )
 def test_incompatible_settings_raise_before_training(params, message, monkeypatch):
     monkeypatch.setattr(base, "train", None)
-    monkeypatch.setattr(order_search, "train", None)
+    monkeypatch.setattr(base, "search", None)
     with pytest.raises(ValueError, match=message):
         fitted(**params)
 
 
+def records(**losses):
+    """Return records of an order search; the keyword `none` stands for no finite order."""
+    orders = [None if name == "none" else int(name[1:]) for name in losses]
+    return [
+        {"order": order, "validation_lsel": loss, "excess": 0.0, "standard_error": 0.0}
+        for order, loss in zip(orders, losses.values())
+    ]
+
+
 @pytest.fixture
 def chosen(monkeypatch):
-    """Replace the search: return the last candidate order, and record all candidates."""
+    """Replace the search: choose the last candidate order, and record all candidates."""
     seen = []
 
-    def search(fresh, tried, task, **_):
+    def search(tried, task, **_):
         seen.extend(tried)
-        return seen[-1], []
+        return tried[-1], records(
+            **{"none" if n is None else f"n{n}": 1 / (i + 1) for i, n in enumerate(tried)}
+        )
 
     monkeypatch.setattr(base, "search", search)
     return seen
 
 
-def test_order_search_tries_window_and_lstm_bodies(chosen):
+@pytest.fixture
+def compared(monkeypatch):
+    """Replace the trials: choose the body that the test names, and record the orders of the networks."""
+    seen = {"body": "lstm", "orders": None}
+
+    def compare(networks, task, **_):
+        seen["orders"] = {name: fresh().order for name, fresh in networks.items()}
+        return seen["body"], [{"body": name} for name in networks]
+
+    monkeypatch.setattr(accumulator, "compare", compare)
+    return seen
+
+
+@pytest.mark.parametrize(("body", "order"), [("lstm", None), ("window", 3)])
+def test_bodies_are_compared_if_no_finite_order_is_enough(chosen, compared, body, order):
+    compared["body"] = body
     model = fitted(order="auto")
     assert chosen == [0, 1, 2, 3, None]
-    assert (model.body_, model.order_) == ("lstm", None)
+    assert compared["orders"] == {"window": 3, "lstm": None}
+    assert (model.body_, model.order_) == (body, order)
+    assert [one["body"] for one in model.report_["body_search"]] == ["window", "lstm"]
 
 
-def test_order_search_with_window_body_never_tries_lstm(chosen):
+def test_bodies_are_not_compared_if_a_finite_order_is_enough(monkeypatch, compared):
+    monkeypatch.setattr(base, "search", lambda tried, task, **_: (1, records(n0=0.7, n1=0.2, none=0.2)))
+    model = fitted(order="auto")
+    assert (model.body_, model.order_) == ("window", 1)
+    assert compared["orders"] is None
+    assert model.report_["body_search"] is None
+
+
+def test_order_search_with_window_body_never_tries_lstm(chosen, compared):
     model = fitted(order="auto", body="window")
     assert chosen == [0, 1, 2, 3, 5]
     assert (model.body_, model.order_) == ("window", 5)
+    assert compared["orders"] is None
 
 
-def test_order_search_with_window_body_reports_finite_orders(monkeypatch):
-    monkeypatch.setattr(order_search, "CANDIDATES", (0, 1))
-    model = fitted(order="auto", body="window")
-    assert [one["order"] for one in model.report_["order_search"]] == [0, 1, 5]
-    assert model.body_ == "window"
+def test_longest_window_of_the_search_is_limited(chosen):
+    X, y, _ = gaussian(40, steps=20)
+    assert made(order="auto", body="window").fit(examples(X, y)).order_ == 8
+    assert chosen == [0, 1, 2, 3, 5, 8]
 
 
 def test_parameters_reach_the_network():

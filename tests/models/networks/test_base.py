@@ -23,7 +23,7 @@ def untrained(monkeypatch):
         raise AssertionError("a network was trained")
 
     monkeypatch.setattr(base, "train", fail)
-    monkeypatch.setattr(order_search, "train", fail)
+    monkeypatch.setattr(base, "search", fail)
 
 
 @pytest.fixture

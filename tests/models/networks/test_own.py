@@ -54,7 +54,6 @@ def trained(monkeypatch):
         return train(net, task, **options)
 
     monkeypatch.setattr(base, "train", spy)
-    monkeypatch.setattr(order_search, "train", spy)
     return seen
 
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+from pathlib import Path
 from typing import Any, ClassVar
 
 from stopwise.models.networks.base import NetworkModel
 from stopwise.models.networks.modules import AccumulatorModule
+from stopwise.models.networks.training import checkpoint as checkpoints
 from stopwise.models.networks.training.config import Training
 from stopwise.models.networks.training.loop import Task
+from stopwise.models.networks.training.order_search import CANDIDATES, best_finite_order
+from stopwise.models.networks.training.threads import step_work, threads_for
+from stopwise.models.networks.training.trials import Losses, compare
+from stopwise.progress import Stages
 from stopwise.validation import check_choice
 
 BODIES = ("auto", "window", "lstm")
+# Bodies of no finite order, which order="auto" compares with a window if no finite order seems enough.
+UNLIMITED_BODIES = ("lstm",)
+TRIAL_SHARE = 0.2  # approximate share of a trial in the time of the training
 
 
 class Accumulator(NetworkModel):
@@ -129,13 +139,52 @@ class Accumulator(NetworkModel):
                 "order. Set `order`, or use body='lstm'."
             )
 
-    def _choose_order(
-        self, task: Task, progress: bool | str
-    ) -> tuple[int | None, list[dict[str, Any]] | None]:
-        return (None, None) if self.body == "lstm" else super()._choose_order(task, progress)
+    def _choose(self, task: Task, stages: Stages, path: Path | None) -> dict[str, Any]:
+        return {"order": None} if self.body == "lstm" else super()._choose(task, stages, path)
+
+    def _choose_body(
+        self, choice: dict[str, Any], task: Task, stages: Stages, path: Path | None
+    ) -> dict[str, Any]:
+        """Compare a window with the bodies of no finite order, if a window of linear features is not enough.
+
+        A window of learned features may still be better than these bodies.
+        """
+        if choice["order_search"][-1]["order"] is not None or choice["order"] is not None:
+            return choice
+        orders: dict[str, int | None] = {"window": best_finite_order(choice["order_search"])}
+        orders |= dict.fromkeys(UNLIMITED_BODIES)
+
+        def save(losses: Losses) -> None:
+            choice["trials"] = losses
+            if path:
+                checkpoints.save_choice(path, choice)
+
+        if "body_search" not in choice:
+            for name in orders:
+                stages.plan(f"trying {name}", TRIAL_SHARE * task.training.max_epochs)
+            networks = {
+                name: functools.partial(self._fresh, order, task.seed) for name, order in orders.items()
+            }
+            with threads_for(step_work(networks["window"](), task.training.batch_size, self._steps)):
+                body, seen = compare(
+                    networks,
+                    task,
+                    polished=self.polish,
+                    progress=stages,
+                    known=choice.get("trials"),
+                    on_trial=save,
+                    path=path,
+                )
+            choice |= {"order": orders[body], "body_search": seen}
+            choice.pop("trials", None)
+            if path:
+                checkpoints.save_choice(path, choice)
+        return choice
 
     def _candidates(self) -> list[int | None]:
         orders = super()._candidates()
         if self.body == "auto":
             return orders
-        return [self._steps - 1 if order is None else order for order in orders]
+        # Without a body of no finite order, the longest window replaces it.
+        longest = min(self._steps - 1, CANDIDATES[-1])
+        return sorted({longest, *(order for order in orders if order is not None)})

@@ -16,13 +16,18 @@ from stopwise.models.base import Model, OnEpoch
 from stopwise.models.networks.blank import blank, check_buildable, check_weights
 from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.steps import make_step
+from stopwise.models.networks.training import checkpoint as checkpoints
 from stopwise.models.networks.training.config import Training, available_device
 from stopwise.models.networks.training.loop import Task, train
 from stopwise.models.networks.training.objective import Objective
-from stopwise.models.networks.training.order_search import candidates, search
-from stopwise.models.networks.training.polish import polish
+from stopwise.models.networks.training.order_search import candidates, search, search_work
+from stopwise.models.networks.training.polish import POLISHING, polish, polish_work
+from stopwise.models.networks.training.threads import one_blas_thread, step_work, threads_for
 from stopwise.models.step import Step
+from stopwise.progress import Stages
 from stopwise.validation import check_integer
+
+SEARCHING = "choosing the order"
 
 
 class NetworkModel(Model):
@@ -35,10 +40,12 @@ class NetworkModel(Model):
     order_
         N, the Markov order of the trained network; None if it has no finite order.
     report_
-        Dict with three keys. `history`: losses and learning rate of each epoch. `order_search`: validation
-        LSEL of each candidate order, its excess over the best and the standard error of the excess; None
-        unless order="auto". `polish`: settings chosen by polishing, and the validation loss before and after
-        it; None if polish=False.
+        Dict with four keys. `history`: losses and learning rate of each epoch. `order_search`: held-out LSEL
+        of linear fits of each candidate order, its excess over the best and the standard error of the excess;
+        None unless order="auto". `body_search`: the same for networks that were trained for a short time,
+        by body; None unless the order search found that no finite order is enough and the model has several
+        bodies. `polish`: settings chosen by polishing, and the validation loss before and after it; None if
+        polish=False.
     """
 
     order: int | str | None
@@ -86,17 +93,32 @@ class NetworkModel(Model):
             examples, validation = examples.split(training.validation_fraction, random_state)
         task = Task(examples, validation, objective, training, random_state)
         self._preflight(task)
-        order, order_search = self._choose_order(task, progress)
-        net = self._fresh(order, random_state)
-        self.net_, self.order_ = net, net.order
-        history = train(net, task, path=checkpoint, progress=progress, on_epoch=on_epoch)
-        polished = polish(net, task, progress=progress) if self.polish else None
-        self.report_ = {"order_search": order_search, "history": history, "polish": polished}
+        with one_blas_thread(), Stages(self._shares(task), progress) as stages:
+            choice = self._choose(task, stages, checkpoint)
+            net = self._fresh(choice["order"], random_state)
+            self.net_, self.order_ = net, net.order
+            with threads_for(step_work(net, training.batch_size, examples.steps)):
+                history = train(
+                    net,
+                    task,
+                    path=checkpoint,
+                    choice=choice if "settings" in choice else None,
+                    progress=stages,
+                    on_epoch=on_epoch,
+                )
+            polished = self._polished(net, task, stages)
+        self.report_ = {
+            "order_search": choice.get("order_search"),
+            "body_search": choice.get("body_search"),
+            "history": history,
+            "polish": polished,
+        }
         return self
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Return the scores (B, T, K) of series x (B, T, C)."""
-        return self.net_.score(x)
+        with threads_for(step_work(self.net_, len(x), x.shape[1])):
+            return self.net_.score(x)
 
     def step(self, xp: Any = np) -> Step:
         """Return the streaming step; see `Model.step`."""
@@ -190,17 +212,48 @@ class NetworkModel(Model):
                 "`order`='auto' needs validation series to choose the order, but there are none. Pass "
                 "`validation_data`, increase `validation_fraction`, or set `order` to an integer."
             )
+        order = None if self.order is None or self.order == "auto" else int(self.order)
+        self._fresh(order, task.seed)  # raises an error if an option of the network is invalid
 
-    def _choose_order(
-        self, task: Task, progress: bool | str
-    ) -> tuple[int | None, list[dict[str, Any]] | None]:
-        """Return the order (None: no finite order) and the report of the order search (None: no search)."""
+    def _choose(self, task: Task, stages: Stages, path: Path | None) -> dict[str, Any]:
+        """Return what is chosen before training: the `order` (None: no finite order) and reports about it.
+
+        With a checkpoint, choices are written to it, and those of an interrupted fit are read from it.
+        """
         if self.order != "auto":
-            return (None if self.order is None else int(self.order)), None
-        tried = self._candidates()
-        return search(
-            lambda order: self._fresh(order, task.seed), tried, task, polished=self.polish, progress=progress
-        )
+            return {"order": None if self.order is None else int(self.order)}
+        settings = checkpoints.task_settings(task) if path else {}
+        if path and path.exists():
+            choice = checkpoints.load_choice(path, settings)
+        else:
+            with (
+                stages.stage(SEARCHING, len(self._candidates())) as stage,
+                threads_for(search_work(task)),
+            ):
+                order, seen = search(self._candidates(), task, advance=stage.advance)
+            choice = {"order": order, "order_search": seen, "settings": settings}
+            if path:
+                checkpoints.save_choice(path, choice)
+        return self._choose_body(choice, task, stages, path)
+
+    def _choose_body(
+        self, choice: dict[str, Any], task: Task, stages: Stages, path: Path | None
+    ) -> dict[str, Any]:
+        """Return the choice, completed by networks that are compared if no finite order is enough."""
+        return choice
+
+    def _polished(self, net: Integrator, task: Task, stages: Stages) -> dict[str, Any] | None:
+        """Polish the network and return the report; None if polish=False."""
+        if not self.polish:
+            return None
+        with threads_for(polish_work(net, task.training.batch_size, task.train_set.steps)):
+            return polish(net, task, progress=stages)
+
+    def _shares(self, task: Task) -> dict[str, float]:
+        """Return the approximate shares of the stages in the time of a fit, in epochs."""
+        epochs = task.training.max_epochs
+        searching = {SEARCHING: 2.0} if self.order == "auto" else {}
+        return searching | {"training": epochs} | ({POLISHING: 0.3 * epochs} if self.polish else {})
 
     def _candidates(self) -> list[int | None]:
         """Return the candidate orders for order="auto"."""

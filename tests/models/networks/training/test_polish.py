@@ -1,17 +1,18 @@
-"""Tests of polishing against scikit-learn, plain sums and true log-likelihood ratios."""
+"""Tests of polishing against scikit-learn, scipy and true log-likelihood ratios."""
 
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from small_worlds import examples, gaussian, task
 
 import stopwise as sw
-from stopwise.llr import lsel
 from stopwise.metrics import llr_error
 from stopwise.models import Accumulator, Training
 from stopwise.models.networks.modules import AccumulatorModule, LSTMModule, TandemformerModule
-from stopwise.models.networks.training.polish import _Problem, polish, read_parameters, write_parameters
+from stopwise.models.networks.training.polish import RIDGES, polish
+from stopwise.models.networks.training.readout import ReadoutProblem, read_parameters
 
 
 def made(kind, order, classes=2, **params):
@@ -37,40 +38,6 @@ NETWORKS = [
 ]
 
 
-def every_sample_once(multiplets, y, lengths):
-    """Compute the multiplet loss of windows that do not overlap, one series and one window at a time."""
-    samples = multiplets.shape[2]
-    total = 0.0
-    for k in range(3):
-        losses = []
-        for logits, length in zip(multiplets[y == k], lengths[y == k]):
-            starts = [w for w in range(0, len(logits), samples) if w <= max(length - samples, 0)]
-            rows = torch.cat([logits[w, : length - w] for w in starts])
-            losses.append(-torch.log_softmax(rows, dim=1)[:, k].mean())
-        total = total + torch.stack(losses).mean() / 3
-    return total
-
-
-@pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize(("kind", "order", "params"), NETWORKS)
-def test_problem_loss_and_gradient_equal_those_of_network(world, kind, order, params, ratio):
-    X, y = world
-    lengths = np.random.default_rng(0).integers(1, 8, len(X))
-    data = examples(X, y, lengths=lengths)
-    net = made(kind, order, classes=3, **params)
-    problem = _Problem(net, task(data, llre_ratio=ratio, batch_size=32))
-    loss, gradient = problem.loss(read_parameters(net.readout), data)
-    x, _ = data.read(np.arange(len(y)))
-    known = torch.from_numpy(y), torch.from_numpy(lengths)
-    evidence = net(torch.from_numpy(x), multiplets=True)
-    plain = ratio * lsel(evidence.scores, *known)
-    plain = plain + (1 - ratio) * every_sample_once(evidence.multiplets, *known)
-    weight, bias = torch.autograd.grad(plain, [net.readout.weight, net.readout.bias])
-    assert loss == pytest.approx(plain.item(), rel=1e-4)
-    expected = torch.cat([weight.t(), bias[None]]).numpy()
-    np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
-
-
 def test_polishing_single_samples_equals_logistic_regression():
     X, y, _ = gaussian(400, steps=5)
     net = made(AccumulatorModule, 0, hidden=1)
@@ -92,39 +59,13 @@ def test_polishing_never_increases_validation_loss(world, kind, order, params):
     both = task(examples(X[:60], y[:60]), examples(X[60:], y[60:]))
     report = polish(net, both)
     assert report["validation_loss"] <= report["validation_loss_before"]
-    loss = _Problem(net, both).loss(read_parameters(net.readout), both.validation_set)[0]
+    loss = ReadoutProblem(net, both).loss(read_parameters(net.readout), both.validation_set)[0]
     assert loss == pytest.approx(report["validation_loss"], rel=1e-4)
 
 
 def test_ridge_is_fixed_without_validation_set(world):
     net = made(AccumulatorModule, 1, classes=3, hidden=4)
     assert polish(net, task(examples(*world)), ridges=(1e-1, 1e-2, 1e-3)) == {"ridge": 1e-2}
-
-
-@pytest.mark.parametrize("kept", [0, 2, 4])
-def test_features_beyond_memory_budget_are_computed_again(world, kept, monkeypatch):
-    X, y = world
-    data, net = examples(X, y), made(AccumulatorModule, 1, 3)
-    four = task(data, llre_ratio=0.5, batch_size=-(-len(y) // 4))  # four batches
-    start = read_parameters(net.readout)
-    expected = _Problem(net, four).loss(start, data)
-    sizes = [batch.bytes for batch in _Problem(net, four)._computed(data, 0)]
-    monkeypatch.setattr(f"{_Problem.__module__}.memory_budget", lambda: sum(sizes[:kept]) + min(sizes) // 2)
-    calls = []
-    net.register_forward_hook(lambda *_: calls.append(1))
-    problem = _Problem(net, four)
-    for _ in range(3):
-        loss, gradient = problem.loss(start, data)
-        assert loss == expected[0]
-        np.testing.assert_array_equal(gradient, expected[1])
-    assert len(calls) == 4 + 2 * (4 - kept)
-
-
-def test_parameters_round_trip():
-    layer = torch.nn.Linear(4, 3)
-    kept = {name: value.clone() for name, value in layer.state_dict().items()}
-    write_parameters(layer, read_parameters(layer))
-    assert all(torch.equal(kept[name], value) for name, value in layer.state_dict().items())
 
 
 def test_polishing_corrects_scale_of_large_evidence():
@@ -160,3 +101,51 @@ def test_samples_that_overflow_raise():
     clf = sw.EarlyClassifier(Accumulator(order=0, training=Training(max_epochs=1)), standardize=False)
     with pytest.raises(FloatingPointError, match=r"too large for single precision.*standardize=True"):
         clf.fit(1e12 * X, y)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_polished_layer_is_the_optimum_of_its_ridge_penalty(order):
+    """An optimizer of scipy, run to convergence, finds the same minimum."""
+    X, y, _ = gaussian(200, offset=0.7, classes=3)
+    net = made(AccumulatorModule, order, classes=3, hidden=4)
+    run = task(examples(X, y), examples(*gaussian(100, offset=0.7, classes=3, seed=1)[:2]), llre_ratio=0.5)
+    report = polish(net, run)
+    ridge, left_out = report["ridge"], 4 if report["inputs"] == "samples" else 0
+    problem, ours = ReadoutProblem(net, run), read_parameters(net.readout)[left_out:]
+
+    def objective(flat):
+        parameters = flat.reshape(ours.shape)
+        loss, gradient = problem.loss(parameters, run.train_set)
+        free = np.ones((len(ours), 1))
+        free[-1] = 0
+        return (
+            loss + ridge / 2 * (free * parameters**2).sum(),
+            (gradient + ridge * free * parameters).ravel(),
+        )
+
+    best = minimize(objective, np.zeros(ours.size), jac=True, method="BFGS").fun
+    assert objective(ours.ravel())[0] == pytest.approx(best, rel=1e-5)
+
+
+def test_polishing_takes_few_passes(monkeypatch):
+    X, y, _ = gaussian(300, offset=0.7, channels=8, steps=20)
+    net = made_with(8)
+    passes = []
+    loss = ReadoutProblem.loss
+    monkeypatch.setattr(ReadoutProblem, "loss", lambda *given: passes.append(1) or loss(*given))
+    polish(net, task(examples(X[:200], y[:200]), examples(X[200:], y[200:]), llre_ratio=0.5))
+    assert len(passes) <= 2 * 6 * len(RIDGES)
+
+
+def made_with(channels):
+    torch.manual_seed(0)
+    return AccumulatorModule(channels, 2, 0, hidden=8).eval()
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_samples_of_extreme_scale_are_polished(factor):
+    X, y, _ = gaussian(100, offset=1.0)
+    net = made(AccumulatorModule, 0, hidden=4)
+    report = polish(net, task(examples(factor * X[:60], y[:60]), examples(factor * X[60:], y[60:])))
+    assert np.isfinite(report["validation_loss"])
+    assert report["validation_loss"] <= report["validation_loss_before"]

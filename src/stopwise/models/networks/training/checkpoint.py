@@ -31,14 +31,20 @@ class Progress(NamedTuple):
 
 
 def save(
-    path: Path, net: nn.Module, optimizer: torch.optim.Optimizer, state: Progress, settings: dict[str, Any]
+    path: Path,
+    net: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: Progress,
+    settings: dict[str, Any],
+    choice: dict[str, Any] | None = None,
 ) -> None:
-    """Write the state of a run to a file."""
+    """Write the state of a run to a file, with the choice that preceded the training (see `save_choice`)."""
     tensors = {f"net.{name}": value for name, value in net.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in (state.best or {}).items()}
     for i, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{i}.{name}": torch.as_tensor(value) for name, value in values.items()}
-    files.write(path, tensors, {"kind": "training", "settings": settings, "history": state.history})
+    about = {"kind": "training", "settings": settings, "history": state.history, "choice": choice}
+    files.write(path, tensors, about)
 
 
 def load(path: Path, net: nn.Module, optimizer: torch.optim.Optimizer, settings: dict[str, Any]) -> Progress:
@@ -61,9 +67,55 @@ def load(path: Path, net: nn.Module, optimizer: torch.optim.Optimizer, settings:
         ) from error
 
 
+def save_choice(path: Path, choice: dict[str, Any]) -> None:
+    """Write what a fit has chosen so far, before the training of the chosen network starts.
+
+    Parameters
+    ----------
+    path
+        File of the training checkpoint.
+    choice
+        JSON values. The key `settings` has the result of `task_settings`.
+    """
+    files.write(path, {}, {"kind": "training", "choice": choice})
+
+
+def load_choice(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what an interrupted fit has chosen; raise an error if the checkpoint is of another run."""
+    choice = read(path).get("choice")
+    if not isinstance(choice, dict):
+        raise ValueError(
+            f"`checkpoint`: {path} belongs to another run, which had a fixed `order`. Use another path for "
+            "this run, or delete the file to start from scratch."
+        )
+    _check_same(path, settings, choice["settings"])
+    return choice
+
+
+def has_training(path: Path) -> bool:
+    """Whether a training checkpoint contains an epoch, and not only a choice that preceded it."""
+    return path.exists() and "history" in read(path)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the description in a training checkpoint, without its tensors."""
+    about = files.read(path)[1]
+    if about.get("kind") != "training":
+        raise files.TensorFileError(f"{path} is not a training checkpoint. Choose another path.")
+    return about
+
+
+def task_settings(task: Task) -> dict[str, Any]:
+    """Return the options and data that must be equal to resume a fit, as JSON values."""
+    settings = task.training.get_params(deep=False) | asdict(task.objective) | {"random_state": task.seed}
+    settings["training data"] = task.train_set.digest()
+    settings["validation data"] = task.validation_set.digest() if task.validation_set else "none"
+    return settings
+
+
 def settings(net: nn.Module, task: Task) -> dict[str, Any]:
     """Return the options, network and data that must be equal to resume a run, as JSON values."""
-    settings = task.training.get_params(deep=False) | asdict(task.objective) | {"random_state": task.seed}
+    settings = task_settings(task)
     for path, module in net.named_modules():
         for name, value in vars(module).items():
             values = list(value) if isinstance(value, tuple) else [value]
@@ -72,8 +124,6 @@ def settings(net: nn.Module, task: Task) -> dict[str, Any]:
                 key = ".".join(filter(None, ["network", path, name]))
                 settings[key] = values if isinstance(value, tuple) else value
     settings["network weights"] = {name: list(value.shape) for name, value in net.state_dict().items()}
-    settings["training data"] = task.train_set.digest()
-    settings["validation data"] = task.validation_set.digest() if task.validation_set else "none"
     return settings
 
 

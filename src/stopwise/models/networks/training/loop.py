@@ -22,7 +22,7 @@ from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.training import checkpoint, devices
 from stopwise.models.networks.training.config import Training
 from stopwise.models.networks.training.objective import Objective
-from stopwise.progress import Reporter
+from stopwise.progress import Reporter, Stage, Stages
 
 History = list[dict[str, float]]
 
@@ -57,7 +57,8 @@ def train(
     task: Task,
     *,
     path: Path | None = None,
-    progress: bool | str = False,
+    choice: dict[str, Any] | None = None,
+    progress: bool | str | Stages = False,
     title: str = "training",
     on_epoch: Callable[[dict[str, float]], None] | None = None,
 ) -> History:
@@ -71,8 +72,10 @@ def train(
         Data, objective and options.
     path
         File of the training checkpoint, written after each epoch. If it exists, training resumes from it.
+    choice
+        What the fit chose before this training; it is kept in the checkpoint.
     progress, title
-        As for `Reporter`.
+        As for `Reporter`; or `Stages` with a stage of this title, to which the epochs are reported.
     on_epoch
         Callback that receives the record of each epoch at its end, when the network is in evaluation mode. An
         exception from it stops the training. Can only be used with one device.
@@ -86,7 +89,9 @@ def train(
     training = task.training
     if on_epoch is not None and training.devices > 1:
         raise ValueError(f"`on_epoch` can only be used with devices=1; got devices={training.devices}.")
-    run = TrainingRun(task, path, progress, title, on_epoch)
+    if training.devices > 1 and isinstance(progress, Stages):
+        progress = progress.show  # a bar cannot be passed to other processes
+    run = TrainingRun(task, path, progress, title, on_epoch, choice)
     if training.devices == 1:
         history = run.execute(net.to(training.device), None)
     else:
@@ -108,13 +113,15 @@ class TrainingRun:
         self,
         task: Task,
         path: Path | None,
-        progress: bool | str,
+        progress: bool | str | Stages,
         title: str,
         on_epoch: Callable[[dict[str, float]], None] | None,
+        choice: dict[str, Any] | None = None,
     ) -> None:
         self.task, self.training = task, task.training
         self.train_set, self.validation_set = task.train_set, task.validation_set
         self.path, self.progress, self.title, self.on_epoch = path, progress, title, on_epoch
+        self.choice = choice
         self.best: dict[str, Tensor] | None = None
         self.history: History = []
 
@@ -129,14 +136,14 @@ class TrainingRun:
         self.optimizer = _optimizer(net, training)
         if self.path:
             self.settings = checkpoint.settings(self.net, self.task)
-            if self.path.exists():
+            if self.path.exists() and (self.choice is None or checkpoint.has_training(self.path)):
                 state = checkpoint.load(self.path, self.net, self.optimizer, self.settings)
                 self.best, self.history = state
         if fabric:
             self.model, self.optimizer = fabric.setup(self.net, self.optimizer)
         with (
             torch.random.fork_rng([self.device] if self.device.type == "cuda" else []),
-            Reporter(self.title, training.max_epochs, self.progress if self.rank == 0 else False) as reporter,
+            self._reporter() as reporter,
         ):
             reporter.skip(len(self.history))
             while len(self.history) < training.max_epochs and not self._is_over():
@@ -148,6 +155,11 @@ class TrainingRun:
         if self.best is not None:
             self.net.load_state_dict(self.best)
         return self.history
+
+    def _reporter(self) -> Stage:
+        if isinstance(self.progress, Stages):
+            return self.progress.stage(self.title, self.training.max_epochs)
+        return Reporter(self.title, self.training.max_epochs, self.progress if self.rank == 0 else False)
 
     def _is_over(self) -> bool:
         """Whether the validation loss has not improved for `patience` epochs."""
@@ -187,7 +199,7 @@ class TrainingRun:
         self.history.append(record)
         if self.path and self.rank == 0:
             state = checkpoint.Progress(self.best, self.history)
-            checkpoint.save(self.path, self.net, self.optimizer, state, self.settings)
+            checkpoint.save(self.path, self.net, self.optimizer, state, self.settings, self.choice)
 
     def _check(self, loss: float, where: str) -> None:
         if not math.isfinite(loss):

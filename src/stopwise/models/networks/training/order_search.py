@@ -1,35 +1,57 @@
 """Choice of the Markov order from data.
 
 If the order is too small, dependent samples are treated as independent and the scores are overconfident. The
-validation LSEL, a proper scoring rule of the accumulated scores, shows this. If the order is too large, only
+held-out LSEL, a proper scoring rule of the accumulated scores, shows this. If the order is too large, only
 precision is lost. The search therefore chooses the smallest order that is not clearly worse than the best.
+
+No network is trained. The candidates are linear in fixed features: those of order N use the samples at lags
+0..N and their products (`lags.py`), and that of no finite order also uses a random recurrent network. The
+features of an order include those of smaller orders, so each fit starts from the previous one. An order whose
+new features alone do not lower the held-out loss is not fitted further.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from stopwise.data.examples import Examples
-from stopwise.models.networks.modules import Integrator
-from stopwise.models.networks.training.loop import Task, train
-from stopwise.models.networks.training.polish import polish
-from stopwise.validation import inside
+from stopwise.models.networks.training.convex import Remembered, Rows, fit_ridge
+from stopwise.models.networks.training.lags import (
+    Series,
+    evidence_view,
+    lag_features,
+    lag_width,
+    read_series,
+    recurrent_features,
+)
+from stopwise.models.networks.training.loop import Task
+from stopwise.models.networks.training.prefixes import NODES, SEGMENT_STEPS, SEGMENTS, Features, Prefixes
 
 CANDIDATES = (0, 1, 2, 3, 5, 8)
 # An order is clearly worse if its loss exceeds the best loss by this number of standard errors of the paired
-# difference. One standard error is enough if the excess is also a large fraction of the best loss, because
-# overconfident scores have large losses on few series, which makes the standard error large.
-CLEAR_STANDARD_ERRORS = 2.0
-LARGE_SHARE_OF_LOSS = 0.1
-# Limits of the search: enough training to rank the orders, but not to convergence.
-SEARCH_SERIES = 5000
-WATCHED_SERIES = 1000  # number of validation series that are scored after every epoch
-SEARCH_STEPS = 1000
-SEARCH_RIDGES = (1e-3, 1e-5)
+# difference. Fewer are enough if the excess is also a large fraction of the best loss, because overconfident
+# scores have large losses on few series, which makes the standard error large.
+CLEAR_STANDARD_ERRORS = 2.5
+FEWER_STANDARD_ERRORS, LARGE_SHARE_OF_LOSS = 1.5, 0.1
+SMALL_SHARE_OF_LOSS = 0.02  # an excess of less than this share is not worth a larger order
+# Limits of the search: enough data to rank the orders.
+SEARCH_SERIES = 2000
+HELD_OUT_FRACTION = 0.4  # largest fraction of the training series on which fits are compared
+SEARCH_SAMPLES = 500_000  # number of samples, series times steps
+LEAST_SERIES = 300
+# Share of the loss by which the new features of an order must lower it to be fitted together with the others.
+WORTH_A_FIT = 0.01
+RIDGES = (1e-1, 1e-2, 1e-3, 1e-5)  # from strong to weak, relative to the variance of the features
+PASSES = 25
+TOLERANCE = 1e-5
+CURVATURE_ROWS = 20_000
+
+Losses = dict[int | None, np.ndarray]
+Name = TypeVar("Name", int | None, str)
 
 
 def candidates(steps: int) -> list[int | None]:
@@ -46,112 +68,213 @@ def candidates(steps: int) -> list[int | None]:
 
 
 def search(
-    fresh: Callable[[int | None], Integrator],
-    tried: Iterable[int | None],
-    task: Task,
-    *,
-    polished: bool,
-    progress: bool | str,
+    tried: Sequence[int | None], task: Task, *, advance: Callable[[str], None] = lambda note: None
 ) -> tuple[int | None, list[dict[str, Any]]]:
-    """Train a network of each order for a short time, and choose an order by the validation losses.
+    """Choose an order by the held-out losses of linear fits.
 
     Parameters
     ----------
-    fresh
-        Function that builds an untrained network of a given order.
     tried
-        Candidate orders.
+        Candidate orders in ascending order; None, for no finite order, is the last.
     task
-        Training task. The search uses at most `SEARCH_SERIES` training series, at most `SEARCH_SERIES`
-        validation series, and about `SEARCH_STEPS` training steps per order.
-    polished
-        Whether to polish the trained networks. This should match the final training.
-    progress
-        As for `train`.
+        Training task, of which the data and the seed are used. The search fits at most `SEARCH_SERIES` series
+        and compares the fits on as many others.
+    advance
+        Function that is called after each candidate with a short text about it.
 
     Returns
     -------
     order, seen
         As for `choose`.
     """
-    assert task.validation_set is not None
-    size = task.training.batch_size
-    part = task.train_set.sample(SEARCH_SERIES, task.seed)
-    held = task.validation_set.sample(SEARCH_SERIES, task.seed)
-    watched = held.sample(WATCHED_SERIES, task.seed)
-    steps, all_steps = (-(-len(data) // size) for data in (part, task.train_set))
-    wanted = min(SEARCH_STEPS, task.training.max_epochs * all_steps)
-    short = replace(
-        task,
-        train_set=part,
-        validation_set=watched,
-        training=task.training.checked(max_epochs=-(-wanted // steps), patience=None),
-    )
-    losses = {}
+    train, held, classes = _data(task)
+    ladder = _Ladder(Prefixes(train, segments=True), Prefixes(held, segments=False), classes)
+    lag = 0
     for order in tried:
-        net = fresh(order)
-        name = "no finite order" if order is None else f"order {order}"
-        train(net, short, progress=progress, title=f"trying {name}")
-        if polished:
-            polish(net, replace(short, validation_set=held), ridges=SEARCH_RIDGES, progress=progress)
-        losses[order] = _held_out_lsel(net, held, size)
-    return choose(losses, held.weights)
+        features: list[Features] = [lambda z: recurrent_features(z, task.seed)]
+        if order is not None:
+            features = [lambda z, j=j: lag_features(z, j) for j in range(lag, order + 1)]  # type: ignore[misc]
+            lag = order + 1
+        loss = ladder.climb(order, features)
+        advance(f"{'no finite order' if order is None else f'order {order}'} · validation {loss:.4g}")
+    return choose(ladder.losses, held.weight * len(held))
 
 
-def _held_out_lsel(net: Integrator, held: Examples, size: int) -> np.ndarray:
-    """Return the LSEL (n,) of each held-out series."""
-    parts = []
-    for start in range(0, len(held), size):
-        rows = np.arange(start, min(start + size, len(held)))
-        x, lengths = held.read(rows)
-        parts.append(series_lsel(net.score(x), held.y[rows], lengths))
-    return np.concatenate(parts)
+def search_work(task: Task) -> int:
+    """Return the approximate number of multiplications of one operation of the search."""
+    rows = min(SEARCH_SERIES, len(task.train_set)) * (NODES + SEGMENTS * SEGMENT_STEPS)
+    return rows * lag_width() * task.train_set.classes
 
 
-def series_lsel(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the LSEL (n,) of each series, the mean negative log posterior of its class over its steps.
+def _data(task: Task) -> tuple[Series, Series, int]:
+    """Return series to fit, series to compare the fits on, and the number of classes.
+
+    If there are few validation series, some of the training series, of other groups than the rest, are added
+    to them: the more series are compared, the smaller the differences that can be seen.
+    """
+    assert task.validation_set is not None
+    steps = max(task.train_set.steps, task.validation_set.steps)
+    count = min(SEARCH_SERIES, max(LEAST_SERIES, SEARCH_SAMPLES // steps))
+    part, held = task.train_set, [task.validation_set.sample(count, task.seed)]
+    missing = count - len(held[0])
+    if missing > 0:
+        part, more = part.split(min(HELD_OUT_FRACTION, missing / len(part)), task.seed)
+        held += [] if more is None else [more.sample(missing, task.seed)]
+    part = part.sample(count, task.seed)
+    view = evidence_view(part, task.seed)
+    size = task.training.batch_size
+    return read_series([part], view, size), read_series(held, view, size), part.classes
+
+
+class _Ladder:
+    """Nested linear fits, each started from the best one so far.
 
     Parameters
     ----------
-    scores
-        (n, T, K) scores.
-    y
-        (n,) class indices.
-    lengths
-        (n,) lengths of the series.
-
-    Examples
-    --------
-    >>> series_lsel(np.zeros((1, 3, 2)), np.array([1]), np.array([3])).round(3).tolist()
-    [0.693]
+    train, held
+        Prefixes to fit, and prefixes to compare the fits on.
+    classes
+        K, the number of classes.
     """
-    own_steps = inside(lengths, scores.shape[1])
-    scores = np.where(own_steps[..., None], scores, 0).astype(np.float64)
-    own = np.take_along_axis(scores, y[:, None, None], axis=2)[..., 0]  # (n, T)
-    losses = np.logaddexp.reduce(scores, axis=2) - own
-    return np.where(own_steps, losses, 0.0).sum(axis=1) / lengths
+
+    def __init__(self, train: Prefixes, held: Prefixes, classes: int) -> None:
+        self.train, self.held, self.classes = train, held, classes
+        self.losses: Losses = {}
+        self._weight = held.series.weight
+        self._features: tuple[list[Tensor], list[Tensor]] = ([], [])  # of the rungs so far
+        self._best: np.ndarray = np.zeros((0, classes))  # parameters of the best fit
+        self._best_losses: np.ndarray | None = None  # (n,)
+        self._logits: tuple[Tensor | None, Tensor | None] = (None, None)
+
+    def climb(self, order: int | None, features: Sequence[Features]) -> float:
+        """Add features, fit them, and return the held-out loss."""
+        new = [torch.cat([part.rows(one) for one in features], dim=1) for part in (self.train, self.held)]
+        scale = _deviations(new[0])
+        new = [block / scale for block in new]
+        width = new[0].shape[1]
+        # First the new features alone, added to the scores of the best fit so far.
+        alone, losses = self._path(order, new, np.zeros((width, self.classes)), self._logits)
+        if self._best_losses is None or self._gains(losses):
+            for blocks, block in zip(self._features, new):
+                blocks.append(block)
+            if len(self._features[0]) > 1:
+                both = [torch.cat(blocks, dim=1) for blocks in self._features]
+                missing = both[0].shape[1] - width - len(self._best)
+                start = np.concatenate([np.pad(self._best, ((0, missing), (0, 0))), alone])
+                alone, losses = self._path(order, both, start, (None, None))
+            self._accept(alone, losses)
+        elif order is not None:
+            for blocks, block in zip(self._features, new):
+                blocks.append(block)
+        self.losses[order] = losses
+        return float(self._weight @ losses)
+
+    def _gains(self, losses: np.ndarray) -> bool:
+        """Whether held-out losses (n,) are lower than the best so far by more than their noise."""
+        assert self._best_losses is not None
+        gain = self._weight * (self._best_losses - losses) * len(losses)
+        noise = max(gain.std() / np.sqrt(len(gain)), WORTH_A_FIT * float(self._weight @ self._best_losses))
+        return bool(gain.mean() > noise)
+
+    def _accept(self, parameters: np.ndarray, losses: np.ndarray) -> None:
+        if self._best_losses is not None and self._weight @ losses >= self._weight @ self._best_losses:
+            return
+        self._best, self._best_losses = parameters, losses
+        matrix = torch.from_numpy(parameters).float()
+        first, second = (
+            sum(
+                (block @ rows for block, rows in zip(blocks, matrix.split([b.shape[1] for b in blocks]))),
+                torch.zeros(()),
+            )
+            for blocks in self._features
+        )
+        self._logits = first, second
+
+    def _path(
+        self,
+        order: int | None,
+        features: Sequence[Tensor],
+        start: np.ndarray,
+        offsets: tuple[Tensor | None, Tensor | None],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best parameters of a regularization path, and their held-out losses (n,)."""
+        train, held = features
+        fitted = Rows(train, self.train.y, self.train.weight(order), self.classes, offsets[0])
+        judged = Rows(held, self.held.y, self.held.weight(order), self.classes, offsets[1])
+        stride = max(1, len(train) // CURVATURE_ROWS)
+        loss = Remembered(fitted.loss)
+        path = [(start, self.held.per_series(judged.losses(start)))]
+        for ridge in RIDGES:
+            fitted_here = fit_ridge(
+                loss,
+                path[-1][0],
+                fitted.curvature(path[-1][0], stride),
+                np.full(len(start), ridge),
+                passes=PASSES,
+                tolerance=TOLERANCE,
+            )
+            path.append((fitted_here, self.held.per_series(judged.losses(fitted_here))))
+            if len(path) > 2 and self._weight @ path[-1][1] > self._weight @ path[-2][1]:
+                break  # weaker ridge penalties fit noise
+        best = min(path, key=lambda one: float(self._weight @ one[1]))[0]
+        return best, crosswise(np.stack([losses for _, losses in path]), self._weight)
 
 
-def choose(
-    losses: Mapping[int | None, np.ndarray], weights: np.ndarray
-) -> tuple[int | None, list[dict[str, Any]]]:
-    """Choose the smallest order that is not clearly worse than the best.
+def crosswise(losses: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the losses (n,) of the best of several fits, chosen for each half of the series on the other.
+
+    The lowest of several noisy losses is too optimistic. This choice is not, because the losses that decide
+    and those that are returned belong to different series.
 
     Parameters
     ----------
     losses
-        Validation losses (n,) of the series, by order. The key None stands for no finite order, which counts
-        as the largest.
+        (fits, n) losses.
+    weight
+        (n,) weights of the series.
+
+    Examples
+    --------
+    >>> crosswise(np.array([[1.0, 2.0, 1.0, 2.0], [2.0, 1.0, 2.0, 1.0]]), np.ones(4)).tolist()
+    [2.0, 2.0, 2.0, 2.0]
+    """
+    even = np.arange(losses.shape[1]) % 2 == 0
+    chosen = np.empty(losses.shape[1])
+    for half in (even, ~even):
+        # With a single series there is no other half.
+        other = ~half if half.sum() < len(half) else half
+        chosen[half] = losses[int((losses[:, other] @ weight[other]).argmin()), half]
+    return chosen
+
+
+def _deviations(rows: Tensor) -> Tensor:
+    """Return the standard deviation (f,) of the accumulated features, 1 where it is 0."""
+    deviation = rows.std(0)
+    return torch.where(deviation > 1e-6 * deviation.max(), deviation, torch.ones(()))
+
+
+def choose(
+    losses: Mapping[Name, np.ndarray], weights: np.ndarray, key: str = "order"
+) -> tuple[Name, list[dict[str, Any]]]:
+    """Choose the first candidate that is not clearly worse than the best.
+
+    Parameters
+    ----------
+    losses
+        Validation losses (n,) of the series, by candidate, the simplest first: small orders before large
+        ones, and those before None, which stands for no finite order.
     weights
         (n,) weights of the series, with mean 1, that give every class the same total weight.
+    key
+        Name of the candidates in the records.
 
     Returns
     -------
-    order
-        The chosen order.
+    chosen
+        The chosen candidate.
     seen
-        One record per order: `order`, `validation_lsel`, `excess` over the best, and the `standard_error` of
-        the excess.
+        One record per candidate: its name (`key`), `validation_lsel`, `excess` over the best, and the
+        `standard_error` of the excess.
 
     Examples
     --------
@@ -161,24 +284,47 @@ def choose(
     >>> choose({0: blind, 1: sees, 2: sees + rng.normal(-1e-4, 0.1, 200)}, np.ones(200))[0]
     1
     """
-    means = {order: float((weights * loss).mean()) for order, loss in losses.items()}
-    best = min(means, key=lambda order: means[order])
+    means = {name: float((weights * loss).mean()) for name, loss in losses.items()}
+    best = min(means, key=lambda name: means[name])
     seen: list[dict[str, Any]] = []
-    for order in sorted(losses, key=lambda one: np.inf if one is None else one):
-        worse = weights * (losses[order] - losses[best])
+    for name, loss in losses.items():
+        worse = weights * (loss - losses[best])
         error = float(worse.std(ddof=1) / np.sqrt(len(worse))) if len(worse) > 1 else 0.0
         seen.append(
             {
-                "order": order,
-                "validation_lsel": means[order],
-                "excess": means[order] - means[best],
+                key: name,
+                "validation_lsel": means[name],
+                "excess": means[name] - means[best],
                 "standard_error": error,
             }
         )
-    chosen = next(one["order"] for one in seen if not _is_clearly_worse(one, means[best]))
+    chosen = next(one[key] for one in seen if not _is_clearly_worse(one, means[best]))
     return chosen, seen
+
+
+def best_finite_order(seen: Sequence[Mapping[str, Any]]) -> int:
+    """Return the smallest finite order that is not clearly worse than the best finite one.
+
+    Parameters
+    ----------
+    seen
+        Records of `choose`. Standard errors refer to the best candidate of all, so the choice is among the
+        orders whose loss is not clearly higher than the lowest of a finite order.
+
+    Examples
+    --------
+    >>> losses = {0: 0.7, 1: 0.31, 2: 0.305, None: 0.2}
+    >>> best_finite_order([{"order": n, "validation_lsel": l} for n, l in losses.items()])
+    1
+    """
+    finite = {one["order"]: one["validation_lsel"] for one in seen if one["order"] is not None}
+    least = min(finite.values())
+    return next(order for order, loss in finite.items() if loss <= (1 + SMALL_SHARE_OF_LOSS) * least)
 
 
 def _is_clearly_worse(one: Mapping[str, Any], best: float) -> bool:
     excess, error = one["excess"], one["standard_error"]
-    return excess > CLEAR_STANDARD_ERRORS * error or (excess > error and excess > LARGE_SHARE_OF_LOSS * best)
+    if excess <= SMALL_SHARE_OF_LOSS * best:
+        return False
+    large = excess > LARGE_SHARE_OF_LOSS * best
+    return excess > (FEWER_STANDARD_ERRORS if large else CLEAR_STANDARD_ERRORS) * error

@@ -1,0 +1,119 @@
+"""Prefixes of series as rows of a convex problem: accumulated features at some steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from stopwise.models.networks.training.lags import Series
+from stopwise.validation import inside
+
+NODES = 12  # number of steps per series at which the scores are compared
+# Segments from later in the series, scored from their start. Like the multiplets of the training objective,
+# they are undecided examples even where the whole series is decided after a few samples.
+SEGMENTS = 3
+SEGMENT_STEPS = 4
+CHUNK = 1 << 23  # number of values to compute at once
+
+Features = Callable[[Tensor], Tensor]  # series (n, T, q) → features (n, T, f)
+
+
+def nodes(steps: int) -> np.ndarray:
+    """Return the numbers of samples after which the scores of series of `steps` steps are compared.
+
+    They are dense at the start, where series are undecided.
+
+    Examples
+    --------
+    >>> nodes(50).tolist()
+    [1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 37, 50]
+    >>> nodes(3).tolist()
+    [1, 2, 3]
+    """
+    chosen = [1]
+    while len(chosen) < min(NODES, steps):
+        last, left = chosen[-1], NODES - len(chosen)
+        chosen.append(min(steps, max(last + 1, round(last * (steps / last) ** (1 / left)))))
+    return np.array(chosen)
+
+
+class Prefixes:
+    """Prefixes of series. Each is a row of accumulated features.
+
+    Parameters
+    ----------
+    series
+        The series.
+    segments
+        Whether to add prefixes of short segments; half of the weight is then theirs.
+    """
+
+    def __init__(self, series: Series, *, segments: bool) -> None:
+        self.series, self.nodes = series, nodes(series.steps)
+        self.shares = _shares(self.nodes, series.lengths)  # (n, G)
+        y = np.repeat(series.y, len(self.nodes))
+        self.cut: Tensor | None = None
+        if segments and series.steps > 1:
+            self.cut, self._there = _segments(series)
+            y = np.concatenate([y, np.repeat(series.y, SEGMENTS * self.cut.shape[1])])
+        self.y = torch.from_numpy(y)
+
+    def weight(self, order: int | None) -> Tensor:
+        """Return the weights (R,) of the rows for a model of some order; their sum is 1.
+
+        Like the multiplets of the training objective, segments count up to the first N+1 samples.
+        """
+        whole = (self.series.weight[:, None] * self.shares).ravel()
+        if self.cut is None:
+            return torch.from_numpy(whole).float()
+        there = self._there.copy()
+        if order is not None:
+            there[:, order + 1 :] = 0
+        each = there / there.sum(1, keepdims=True) / SEGMENTS
+        own = (np.repeat(self.series.weight, SEGMENTS)[:, None] * each).ravel()
+        return torch.from_numpy(np.concatenate([whole / 2, own / 2])).float()
+
+    def rows(self, features: Features) -> Tensor:
+        """Return the accumulated features (R, f) of all prefixes."""
+        parts = [_accumulated(self.series.z, features, self.nodes - 1)]
+        if self.cut is not None:
+            parts.append(_accumulated(self.cut, features, np.arange(self.cut.shape[1])))
+        return torch.cat(parts)
+
+    def per_series(self, losses: Tensor) -> np.ndarray:
+        """Return the mean loss (n,) over the steps of each series from the losses (R,) of its prefixes."""
+        count = self.shares.size
+        return (losses[:count].double().numpy().reshape(self.shares.shape) * self.shares).sum(1)
+
+
+def _shares(nodes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return the share (n, G) of the steps of each series for which a node stands: those up to the next."""
+    following = np.append(nodes[1:], np.iinfo(np.int64).max)
+    covered = np.clip(np.minimum(following, lengths[:, None] + 1) - nodes, 0, None)
+    return covered / lengths[:, None]
+
+
+def _segments(series: Series) -> tuple[Tensor, np.ndarray]:
+    """Return segments (n · SEGMENTS, L, q) and a mask (n · SEGMENTS, L) of their steps."""
+    steps = min(SEGMENT_STEPS, series.steps)
+    share = np.arange(1, SEGMENTS + 1) / SEGMENTS
+    starts = (np.maximum(series.lengths - steps, 0)[:, None] * share).astype(np.int64)  # (n, SEGMENTS)
+    index = torch.from_numpy(starts[:, :, None] + np.arange(steps)).flatten(1)  # (n, SEGMENTS · L)
+    cut = series.z.gather(1, index[..., None].expand(-1, -1, series.z.shape[2]))
+    there = inside(np.repeat(np.minimum(series.lengths, steps), SEGMENTS), steps)
+    return cut.reshape(len(series) * SEGMENTS, steps, -1), there.astype(np.float64)
+
+
+def _accumulated(z: Tensor, features: Features, steps: np.ndarray) -> Tensor:
+    """Return the sums (n · steps, f) of the features up to some steps of z (n, T, q)."""
+    if not len(z):
+        return features(z).flatten(0, 1)
+    width = features(z[:1]).shape[-1]
+    size = max(1, CHUNK // (z.shape[1] * width))
+    wanted = torch.from_numpy(steps)
+    return torch.cat(
+        [features(z[start : start + size]).cumsum(1)[:, wanted] for start in range(0, len(z), size)]
+    ).flatten(0, 1)
