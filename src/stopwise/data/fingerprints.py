@@ -96,8 +96,8 @@ def _hashes(series: SeriesSet, rows: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             single = np.ascontiguousarray(x, dtype=np.float32)  # so that a copy in another precision matches
         for i, (own, length) in enumerate(zip(single, lengths), start):
-            digest = hashlib.blake2b(own[:length].tobytes(), digest_size=BYTES).digest()
-            raw[i] = np.frombuffer(digest, dtype=np.uint8)
+            digest = hashlib.sha256(own[:length]).digest()  # with processor support, twice as fast as BLAKE2
+            raw[i] = np.frombuffer(digest, dtype=np.uint8)[:BYTES]
     return _as_numbers(raw)
 
 
