@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from stopwise import progress
-from stopwise.progress import Reporter
+from stopwise.progress import Reporter, Stages
 
 
 class Terminal(io.StringIO):
@@ -113,3 +113,74 @@ def test_no_time_left_is_estimated_before_the_first_step(capsys, clock):
         clock.now = 40.0
         reporter.advance("", steps=1)
     assert capsys.readouterr().err == "tuning: 0/10 epoch 1\ntuning: 1/10 (6 min left)\n"
+
+
+def test_stages_share_one_estimate_of_time_left(capsys, clock):
+    with Stages({"search": 1, "training": 4}, True) as stages:
+        with stages.stage("search", 2) as stage:
+            clock.now += 20
+            stage.advance("order 0")  # a tenth of the whole
+        with stages.stage("training", 4) as stage:
+            clock.now += 20
+            stage.advance("loss 1")
+    assert capsys.readouterr().err.splitlines() == [
+        "search: 1/2 (3 min left) order 0",
+        # The rest of the search took no time: 40 s for 0.5 + 1 of the shares, and 3 are left.
+        "training: 1/4 (1 min left) loss 1",
+    ]
+
+
+def test_stage_that_ends_early_counts_as_done(capsys, clock):
+    with Stages({"training": 1, "polishing": 1}, True) as stages:
+        with stages.stage("training", 100) as stage:
+            clock.now += 30
+            stage.advance("loss 1", steps=50)
+        with stages.stage("polishing", 2) as stage:
+            clock.now += 15
+            stage.advance("ridge")
+    assert capsys.readouterr().err.splitlines() == [
+        "training: 50/100 (2 min left) loss 1",
+        "polishing: 1/2 (22 s left) ridge",
+    ]
+
+
+def test_stage_planned_later_extends_the_estimate(capsys, clock):
+    with Stages({"training": 1}, True) as stages:
+        stages.plan("trial", 1)
+        with stages.stage("trial", 1) as stage:
+            clock.now += 30
+            stage.advance("loss 1")
+    assert capsys.readouterr().err == "trial: 1/1 (30 s left) loss 1\n"
+
+
+def test_stages_have_one_bar_on_a_terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with Stages({"search": 1, "training": 4}, "auto") as stages:
+        for name in ("search", "training"):
+            with stages.stage(name, 3) as stage:
+                stage.advance("loss 1", steps=2)
+        assert len(stages._bar.tasks) == 1
+        assert stages._bar.tasks[0].completed == pytest.approx(1 + 4 * 2 / 3)
+    assert "training" in sys.stderr.getvalue()
+    assert "2/3" in sys.stderr.getvalue()
+
+
+@pytest.mark.parametrize("show", [True, "auto"])
+@pytest.mark.parametrize("widgets", [True, False])
+def test_notebook_shows_a_bar_if_widgets_are_installed_and_lines_otherwise(
+    monkeypatch, capsys, show, widgets
+):
+    monkeypatch.setattr(progress, "_is_notebook", lambda: True)
+    monkeypatch.setattr(progress, "find_spec", lambda name: object() if widgets else None)
+    stages = Stages({"training": 1}, show)
+    assert (stages._bar is not None) == widgets
+    with stages.stage("training", 1) as stage:
+        stage.advance("loss 1")
+    assert capsys.readouterr().err == ("" if widgets else "training: 1/1 loss 1\n")
+
+
+def test_notebook_shows_nothing_if_progress_is_false(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_is_notebook", lambda: True)
+    report(False)
+    assert capsys.readouterr() == ("", "")

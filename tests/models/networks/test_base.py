@@ -1,6 +1,8 @@
 """Tests of all network models: order, validation series, reports, resuming and restoring."""
 
+import itertools
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ from small_worlds import SMALL, examples, gaussian, same_weights, small_model, w
 
 from stopwise.models import Accumulator, TanhTandem, Training
 from stopwise.models.networks import base
-from stopwise.models.networks.training import order_search
+from stopwise.models.networks.training import loop, order_search
+from stopwise.persistence import tensors as files
 from stopwise.persistence.tensors import TensorFileError
 
 X, Y, _ = gaussian(60)
@@ -212,6 +215,101 @@ def test_resumed_fit_equals_uninterrupted_fit(order, tmp_path, monkeypatch):
     model = fit(checkpoint=tmp_path / "run")
     assert same_weights(model.net_, expected.net_)
     assert model.report_ == expected.report_
+
+
+class Killed(Exception):
+    """Interrupts a fit in place of a kill."""
+
+
+def killing(calls):
+    """Return a function that wraps another one and fails at its call number `calls`."""
+
+    def wrap(function):
+        count = itertools.count(1)
+
+        def called(*given, **options):
+            if next(count) == calls:
+                raise Killed
+            return function(*given, **options)
+
+        return called
+
+    return wrap
+
+
+@pytest.mark.parametrize("search", ["finite", "none"])
+def test_fit_killed_at_any_stage_resumes(search, tmp_path, monkeypatch):
+    """Kill a fit before every epoch of trials and training, and before every write of the checkpoint."""
+    if search == "none":  # then two bodies are compared by training
+        seen = [
+            {"order": order, "validation_lsel": loss} for order, loss in ((0, 0.7), (1, 0.5), (None, 0.3))
+        ]
+        monkeypatch.setattr(base, "search", lambda *_, **__: (None, seen))
+    training = Training(max_epochs=2, batch_size=20)
+
+    def fit(path=None):
+        model = small_model("accumulator", order="auto", polish=True, training=training)
+        return model.fit(examples(X, Y), checkpoint=path)
+
+    expected = fit()
+    path = tmp_path / "run"
+    kills = 0
+    for calls in itertools.count(1):
+        with monkeypatch.context() as patch:
+            wrap = killing(calls)
+            patch.setattr(loop.TrainingRun, "_epoch", wrap(loop.TrainingRun._epoch))
+            patch.setattr(files, "write", killing(calls)(files.write))
+            try:
+                fit(path)
+                break
+            except Killed:
+                kills += 1
+        again = tmp_path / "copy"  # a fit that was killed once resumes and ends as expected
+        for file in tmp_path.glob("run*"):
+            shutil.copy(file, again.with_name(file.name.replace("run", "copy")))
+        model = fit(again)
+        assert same_weights(model.net_, expected.net_)
+        assert model.report_ == expected.report_
+        for file in tmp_path.iterdir():
+            file.unlink()
+    assert kills >= 2
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
+
+
+def test_search_is_not_repeated_on_resume(tmp_path, monkeypatch):
+    def fit(**options):
+        return small_model("accumulator", order="auto").fit(examples(X, Y), **options)
+
+    expected = fit()
+    with monkeypatch.context() as patch:
+        patch.setattr(base, "train", killing(1)(base.train))
+        with pytest.raises(Killed):
+            fit(checkpoint=tmp_path / "run")
+    monkeypatch.setattr(base, "search", None)
+    for _ in range(2):  # from the search, and from the end
+        model = fit(checkpoint=tmp_path / "run")
+        assert same_weights(model.net_, expected.net_)
+        assert model.report_ == expected.report_
+
+
+def test_checkpoint_of_search_on_other_data_raises(tmp_path):
+    small_model("accumulator", order="auto").fit(examples(X, Y), checkpoint=tmp_path / "run")
+    with pytest.raises(ValueError, match="belongs to another run, which differs in training data"):
+        small_model("accumulator", order="auto").fit(examples(-X, Y), checkpoint=tmp_path / "run")
+
+
+def test_checkpoint_of_fixed_order_raises_in_search(tmp_path):
+    small_model("accumulator", order=1).fit(examples(X, Y), checkpoint=tmp_path / "run")
+    with pytest.raises(ValueError, match="belongs to another run, which had a fixed `order`"):
+        small_model("accumulator", order="auto").fit(examples(X, Y), checkpoint=tmp_path / "run")
+
+
+@pytest.mark.parametrize("polish", [False, True])
+def test_fit_reports_all_stages(polish, capsys):
+    small_model("accumulator", order="auto", polish=polish).fit(examples(X, Y), progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    stages = [line.split(":")[0] for line in lines]
+    assert stages == ["choosing the order", "training"] + polish * ["polishing"]
 
 
 def test_checkpoint_of_other_data_raises(tmp_path):
