@@ -1,0 +1,135 @@
+"""Filter over hidden states, for series whose evidence no finite window holds.
+
+Each class has a Markov chain of M hidden states with transitions of its own. The emissions, the densities of
+a sample given the state, are shared by all classes. The filter keeps, for each class, the belief: the
+probabilities of the states given the samples so far. The increment of a sample is the logarithm of its
+density under the predicted belief.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+# Added to the predicted probability of each state. It bounds the increments, and therefore also rules out
+# the logarithm of 0 in single precision.
+FLOOR = 1e-9
+
+
+class HiddenStateFilter(nn.Module):
+    """Increments of evidence from a Bayesian filter over hidden states.
+
+    Parameters
+    ----------
+    channels
+        D, the number of input values per sample.
+    features
+        H, the number of features of a sample.
+    classes
+        K, the number of classes.
+    states
+        M, the number of hidden states.
+
+    Examples
+    --------
+    >>> import torch
+    >>> filter = HiddenStateFilter(channels=3, features=5, classes=2, states=4)
+    >>> filter(torch.zeros(10, 6, 5), torch.zeros(10, 6, 3)).shape
+    torch.Size([10, 6, 2])
+    """
+
+    def __init__(self, channels: int, features: int, classes: int, states: int) -> None:
+        super().__init__()
+        self.states = states
+        # Logarithms of densities, up to a term common to all states. Linear in the sample and its features.
+        self.emission = nn.Linear(channels + features, states)
+        self.transition = nn.Parameter(torch.randn(classes, states, states))  # logits; [k, i, j]: from i to j
+        self.start = nn.Parameter(torch.zeros(classes, states))  # logits of the first state
+
+    def probabilities(self) -> tuple[Tensor, Tensor]:
+        """Return the transition matrices (K, M, M) and the distributions (K, M) of the first state."""
+        return self.transition.softmax(-1), self.start.softmax(-1)
+
+    def forward(self, features: Tensor, x: Tensor) -> Tensor:
+        """Return the increments (T, B, K), with mean 0 over classes, of samples x (T, B, D).
+
+        Only differences between classes are evidence. Without their mean, which is the density of the samples
+        under all classes, the sum of the increments stays small enough for single precision.
+
+        Parameters
+        ----------
+        features
+            (T, B, H) features of the samples.
+        x
+            (T, B, D) samples, with time as the leading dimension.
+        """
+        weight, bias = self.emission.weight, self.emission.bias
+        own, shared = weight.split([x.shape[-1], features.shape[-1]], dim=1)
+        logs = nn.functional.linear(x, own, bias) + nn.functional.linear(features, shared)  # (T, B, M)
+        densities = (logs - logs.amax(-1, keepdim=True)).exp()
+        totals = _Forward.apply(densities, *self.probabilities())  # (T, K, B)
+        increments = totals.log().transpose(1, 2)
+        return increments - increments.mean(-1, keepdim=True)
+
+
+class _Forward(torch.autograd.Function):
+    """Forward algorithm with a hand-written backward pass.
+
+    The largest density of each sample is 1 and each predicted probability is at least `FLOOR`, so no total is
+    smaller than `FLOOR`.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, densities: Tensor, transition: Tensor, start: Tensor) -> Tensor:
+        """Return the densities (T, K, B) of the samples given the past, from those (T, B, M) given the state.
+
+        Parameters
+        ----------
+        ctx
+            Context of autograd.
+        densities
+            (T, B, M) densities of the samples given the state.
+        transition
+            (K, M, M) transition matrices.
+        start
+            (K, M) distributions of the first state.
+        """
+        steps, series, states = densities.shape
+        classes = len(start)
+        beliefs = densities.new_empty(steps, classes, series, states)
+        predictions, totals = torch.empty_like(beliefs), densities.new_empty(steps, classes, series)
+        for t in range(steps):
+            prediction = predictions[t]
+            if t:
+                prediction.fill_(FLOOR).baddbmm_(beliefs[t - 1], transition)
+            else:
+                prediction.copy_(start[:, None] + FLOOR)
+            belief = torch.mul(prediction, densities[t], out=beliefs[t])
+            belief /= torch.sum(belief, dim=-1, out=totals[t])[..., None]
+        ctx.save_for_backward(densities, transition, predictions, beliefs, totals)
+        return totals
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the gradients of the densities, the transitions and the first distributions."""
+        densities, transition, predictions, beliefs, totals = ctx.saved_tensors
+        steps, backward = len(densities), transition.transpose(1, 2)
+        of_joint = torch.empty_like(beliefs)  # of prediction times density
+        of_belief = torch.zeros_like(beliefs[0])
+        for t in reversed(range(steps)):
+            shared = gradient[t] - (of_belief * beliefs[t]).sum(-1) / totals[t]
+            torch.div(of_belief, totals[t][..., None], out=of_joint[t])
+            of_joint[t] += shared[..., None]
+            if t:
+                of_belief = torch.bmm(of_joint[t] * densities[t], backward)
+        of_densities = (of_joint * predictions).sum(1)
+        of_predictions = of_joint * densities[:, None]  # (T, K, B, M)
+        classes, states = transition.shape[:2]
+        before, after = (
+            part.transpose(0, 1).reshape(classes, -1, states) for part in (beliefs[:-1], of_predictions[1:])
+        )
+        return of_densities, before.transpose(1, 2) @ after, of_predictions[0].sum(1)

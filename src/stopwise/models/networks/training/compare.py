@@ -1,0 +1,60 @@
+"""Paired comparison of two networks on held-out series."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stopwise.models.networks.modules import Integrator
+from stopwise.models.networks.training.loop import Task
+from stopwise.models.networks.training.order_search import series_lsel
+
+CLEAR_STANDARD_ERRORS = 2.0
+
+
+class Gain(NamedTuple):
+    """Decrease of the held-out LSEL from one network to another, with its standard error."""
+
+    mean: float
+    standard_error: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the decrease is larger than chance explains."""
+        return self.mean > CLEAR_STANDARD_ERRORS * self.standard_error
+
+
+def held_out_lsel(net: Integrator, task: Task) -> np.ndarray:
+    """Return the LSEL (n,) of each validation series of a task."""
+    held, size = task.validation_set, task.training.batch_size
+    assert held is not None
+    parts = []
+    for start in range(0, len(held), size):
+        rows = np.arange(start, min(start + size, len(held)))
+        x, lengths = held.read(rows)
+        parts.append(series_lsel(net.score(x), held.y[rows], lengths))
+    return np.concatenate(parts)
+
+
+def gain(before: np.ndarray, after: np.ndarray, weights: np.ndarray) -> Gain:
+    """Compare the losses of two networks on the same series.
+
+    Parameters
+    ----------
+    before, after
+        (n,) losses of the series by the two networks.
+    weights
+        (n,) weights of the series, with mean 1, that give every class the same total weight.
+
+    Examples
+    --------
+    >>> losses = np.linspace(0.1, 0.9, 50)
+    >>> gain(losses, losses - 0.1, np.ones(50)).is_clear
+    True
+    >>> gain(losses, losses[::-1], np.ones(50)).is_clear
+    False
+    """
+    lower = weights * (before - after)
+    error = float(lower.std(ddof=1) / np.sqrt(len(lower))) if len(lower) > 1 else np.inf
+    return Gain(float(lower.mean()), error)
