@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-# Added to the predicted probability of each state. It bounds the increments, and therefore also rules out
-# the logarithm of 0 in single precision.
-FLOOR = 1e-9
+# Added to the predicted probability of each state. It bounds the increments and prevents the logarithm of 0.
+# Its inverse, which occurs in gradients, is far from overflow in single precision.
+FLOOR = 1e-30
 
 
 class HiddenStateFilter(nn.Module):
@@ -69,38 +69,40 @@ class HiddenStateFilter(nn.Module):
         weight, bias = self.emission.weight, self.emission.bias
         own, shared = weight.split([x.shape[-1], features.shape[-1]], dim=1)
         logs = nn.functional.linear(x, own, bias) + nn.functional.linear(features, shared)  # (T, B, M)
-        densities = (logs - logs.amax(-1, keepdim=True)).exp()
-        totals = _Forward.apply(densities, *self.probabilities())  # (T, K, B)
-        increments = totals.log().transpose(1, 2)
+        # A shift by the same amount in all classes changes no difference, so its gradient is left out.
+        logs = logs - logs.detach().amax(-1, keepdim=True)
+        increments = _Forward.apply(logs, *self.probabilities()).transpose(1, 2)  # (T, B, K)
         return increments - increments.mean(-1, keepdim=True)
 
 
 class _Forward(torch.autograd.Function):
     """Forward algorithm with a hand-written backward pass.
 
-    The largest density of each sample is 1 and each predicted probability is at least `FLOOR`, so no total is
-    smaller than `FLOOR`.
+    The largest density of each sample is 1 and each predicted probability is at least `FLOOR`, so the density
+    of a sample is never smaller than `FLOOR`. The backward pass carries gradients of the logarithms of the
+    beliefs. Like probabilities, they are bounded; the gradients of the beliefs themselves would overflow
+    after a few improbable samples.
     """
 
     @staticmethod
-    def forward(ctx: Any, densities: Tensor, transition: Tensor, start: Tensor) -> Tensor:
-        """Return the densities (T, K, B) of the samples given the past, from those (T, B, M) given the state.
+    def forward(ctx: Any, logs: Tensor, transition: Tensor, start: Tensor) -> Tensor:
+        """Return the log-densities (T, K, B) of the samples given the past.
 
         Parameters
         ----------
         ctx
             Context of autograd.
-        densities
-            (T, B, M) densities of the samples given the state.
+        logs
+            (T, B, M) log-densities of the samples given the state, the largest near 0.
         transition
             (K, M, M) transition matrices.
         start
             (K, M) distributions of the first state.
         """
-        steps, series, states = densities.shape
-        classes = len(start)
-        beliefs = densities.new_empty(steps, classes, series, states)
-        predictions, totals = torch.empty_like(beliefs), densities.new_empty(steps, classes, series)
+        steps, series, states = logs.shape
+        classes, densities = len(start), logs.exp()
+        beliefs = logs.new_empty(steps, classes, series, states)
+        predictions, totals = torch.empty_like(beliefs), logs.new_empty(steps, classes, series)
         for t in range(steps):
             prediction = predictions[t]
             if t:
@@ -109,27 +111,26 @@ class _Forward(torch.autograd.Function):
                 prediction.copy_(start[:, None] + FLOOR)
             belief = torch.mul(prediction, densities[t], out=beliefs[t])
             belief /= torch.sum(belief, dim=-1, out=totals[t])[..., None]
-        ctx.save_for_backward(densities, transition, predictions, beliefs, totals)
-        return totals
+        ctx.save_for_backward(transition, predictions, beliefs)
+        return totals.log_()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients of the densities, the transitions and the first distributions."""
-        densities, transition, predictions, beliefs, totals = ctx.saved_tensors
-        steps, backward = len(densities), transition.transpose(1, 2)
-        of_joint = torch.empty_like(beliefs)  # of prediction times density
-        of_belief = torch.zeros_like(beliefs[0])
-        for t in reversed(range(steps)):
-            shared = gradient[t] - (of_belief * beliefs[t]).sum(-1) / totals[t]
-            torch.div(of_belief, totals[t][..., None], out=of_joint[t])
-            of_joint[t] += shared[..., None]
+        """Return the gradients of the log-densities, the transitions and the first distributions."""
+        transition, predictions, beliefs = ctx.saved_tensors
+        backward = transition.transpose(1, 2)
+        of_joint = torch.empty_like(beliefs)  # of the logarithm of prediction times density
+        of_prediction = torch.empty_like(beliefs)
+        of_belief = torch.zeros_like(beliefs[0])  # of its logarithm
+        for t in reversed(range(len(beliefs))):
+            shared = gradient[t] - of_belief.sum(-1)
+            torch.addcmul(of_belief, beliefs[t], shared[..., None], out=of_joint[t])
+            torch.div(of_joint[t], predictions[t], out=of_prediction[t])
             if t:
-                of_belief = torch.bmm(of_joint[t] * densities[t], backward)
-        of_densities = (of_joint * predictions).sum(1)
-        of_predictions = of_joint * densities[:, None]  # (T, K, B, M)
+                of_belief = torch.bmm(of_prediction[t], backward).mul_(beliefs[t - 1])
         classes, states = transition.shape[:2]
         before, after = (
-            part.transpose(0, 1).reshape(classes, -1, states) for part in (beliefs[:-1], of_predictions[1:])
+            part.transpose(0, 1).reshape(classes, -1, states) for part in (beliefs[:-1], of_prediction[1:])
         )
-        return of_densities, before.transpose(1, 2) @ after, of_predictions[0].sum(1)
+        return of_joint.sum(1), before.transpose(1, 2) @ after, of_prediction[0].sum(1)

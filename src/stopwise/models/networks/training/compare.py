@@ -10,19 +10,34 @@ from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.training.loop import Task
 from stopwise.models.networks.training.order_search import series_lsel
 
+# A gain is clear if it exceeds this number of standard errors, or this share of the loss. Overconfident scores
+# have large losses on few series, which makes the standard error large although the gain is real.
 CLEAR_STANDARD_ERRORS = 2.0
+LARGE_SHARE_OF_LOSS = 0.02
 
 
 class Gain(NamedTuple):
-    """Decrease of the held-out LSEL from one network to another, with its standard error."""
+    """Decrease of the held-out LSEL from one network to another.
+
+    Parameters
+    ----------
+    mean
+        Mean decrease.
+    standard_error
+        Standard error of the mean.
+    loss
+        LSEL after the decrease.
+    """
 
     mean: float
     standard_error: float
+    loss: float
 
     @property
     def is_clear(self) -> bool:
-        """Whether the decrease is larger than chance explains."""
-        return self.mean > CLEAR_STANDARD_ERRORS * self.standard_error
+        """Whether the decrease is larger than chance explains, or large compared with the loss."""
+        large = self.mean > LARGE_SHARE_OF_LOSS * self.loss
+        return large or self.mean > CLEAR_STANDARD_ERRORS * self.standard_error
 
 
 def held_out_lsel(net: Integrator, task: Task) -> np.ndarray:
@@ -52,9 +67,9 @@ def gain(before: np.ndarray, after: np.ndarray, weights: np.ndarray) -> Gain:
     >>> losses = np.linspace(0.1, 0.9, 50)
     >>> gain(losses, losses - 0.1, np.ones(50)).is_clear
     True
-    >>> gain(losses, losses[::-1], np.ones(50)).is_clear
+    >>> gain(losses, losses[::-1], np.ones(50)).is_clear  # the same mean
     False
     """
     lower = weights * (before - after)
     error = float(lower.std(ddof=1) / np.sqrt(len(lower))) if len(lower) > 1 else np.inf
-    return Gain(float(lower.mean()), error)
+    return Gain(float(lower.mean()), error, float((weights * after).mean()))

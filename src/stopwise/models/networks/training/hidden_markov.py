@@ -52,8 +52,12 @@ class HiddenMarkov(NamedTuple):
     @property
     def emission(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights (D, M) and bias (M,) of the log-densities, up to a term common to all states."""
-        weights = self.precision @ self.means.T
-        return weights, -0.5 * (self.means.T * weights).sum(0)
+        # Relative to the center of the means: the evidence between states is not a small difference of large
+        # numbers, and channels in which the means are equal have weight 0.
+        center = self.means.mean(0)
+        away = self.means - center
+        weights = self.precision @ away.T
+        return weights, -center @ weights - 0.5 * (away.T * weights).sum(0)
 
 
 class Series:
@@ -194,7 +198,11 @@ def _smooth(
 def _log_prior_and_common_terms(model: HiddenMarkov, series: Series) -> float:
     """Return the terms of the objective that do not depend on the states."""
     away = model.means - series.mean
-    spread = series.moments + PSEUDO_SAMPLES * away.T @ away + series.count * series.least_covariance
+    center = model.means.mean(0)
+    moments = series.moments - series.count * (
+        np.outer(series.mean, center) + np.outer(center, series.mean) - np.outer(center, center)
+    )  # about the center, to which the emissions refer
+    spread = moments + PSEUDO_SAMPLES * away.T @ away + series.count * series.least_covariance
     volume = series.count * np.linalg.slogdet(model.precision)[1] - (model.precision * spread).sum()
     return 0.5 * volume + PSEUDO_COUNT * float(np.log(model.transition).sum() + np.log(model.start).sum())
 
