@@ -10,8 +10,8 @@ from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.training.loop import Task
 from stopwise.models.networks.training.order_search import series_lsel
 
-# A gain is clear if it exceeds this number of standard errors, or this share of the loss. Overconfident scores
-# have large losses on few series, which makes the standard error large although the gain is real.
+# A gain is clear if it exceeds this number of standard errors, or this share of the loss. Overconfident
+# scores have large losses on few series, which makes the standard error large although the gain is real.
 CLEAR_STANDARD_ERRORS = 2.0
 LARGE_SHARE_OF_LOSS = 0.02
 
