@@ -29,7 +29,8 @@ def inputs(seed=1):
 
 def log_likelihoods(net, features, x):
     """Return log p(x_1..x_t | k) (t, K) of one series, up to a common term, by a sum over all state paths."""
-    transition, start = (part.detach().numpy() for part in net.probabilities())
+    transition, start = (part.softmax(-1).detach().numpy() for part in (net.transition, net.start))
+    class_bias = net.class_bias.detach().numpy()
     emission = np.concatenate([x, features], 1) @ net.emission.weight.detach().numpy().T
     emission = emission + net.emission.bias.detach().numpy()
     found = np.empty((len(x), K))
@@ -39,7 +40,9 @@ def log_likelihoods(net, features, x):
             chance = start[k, path[0]]
             for before, after in itertools.pairwise(path):
                 chance *= transition[k, before, after]
-            total += chance * np.exp(sum(emission[s, state] for s, state in enumerate(path)))
+            total += chance * np.exp(
+                sum(emission[s, state] + class_bias[k, state] for s, state in enumerate(path))
+            )
         found[t, k] = np.log(total)
     return found
 

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from small_worlds import Linear, examples, task, world
+from scipy.stats import multivariate_normal
+from small_worlds import Linear, examples, gaussian, task, world
 
 from stopwise.datasets import hidden_markov
 from stopwise.metrics import llr_error
 from stopwise.models.networks.modules import AccumulatorModule
 from stopwise.models.networks.training import filter_fit
 from stopwise.models.networks.training.compare import gain, held_out_lsel
+from stopwise.models.networks.training.hidden_markov import HiddenMarkov
 
 X, Y, _ = hidden_markov(600, length=30, seed=0)
 
@@ -25,6 +27,45 @@ def test_start_scores_are_close_to_the_exact_ones():
     fresh, _, truth = hidden_markov(500, length=30, seed=1)
     assert llr_error(net.score(fresh).astype(np.float64), truth).relative < 0.1
     assert 1 < report["iterations"] <= 100
+
+
+def test_network_scores_equal_log_likelihoods_of_the_written_models():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 4))
+    model = HiddenMarkov(
+        rng.normal(size=(3, 4)),
+        root @ root.T + np.eye(4),
+        rng.dirichlet(np.ones(3), size=(2, 3)),
+        rng.dirichlet(np.ones(3), size=2),
+        rng.normal(size=(2, 4)),
+    )
+    net = network()
+    filter_fit.write_models(net, model)
+    expected = []
+    for x in X[:5, :4]:
+        likelihood = np.zeros((4, 2))
+        for k in range(2):
+            means = model.means + model.offsets[k]
+            density = [multivariate_normal(mean, np.linalg.inv(model.precision)).pdf(x) for mean in means]
+            belief = model.start[k] * np.array(density)[:, 0]
+            likelihood[0, k] = belief.sum()
+            for t in range(1, 4):
+                belief = belief @ model.transition[k] * np.array(density)[:, t]
+                likelihood[t, k] = belief.sum()
+        expected.append(np.log(likelihood[:, 1] / likelihood[:, 0]))
+    scores = net.score(X[:5, :4])
+    np.testing.assert_allclose(scores[..., 1] - scores[..., 0], expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("skip", [True, False])
+def test_start_is_precise_where_the_classes_differ_in_their_means(skip):
+    data, y, _ = gaussian(500, offset=1.5, steps=20)
+    net = AccumulatorModule(3, 2, None, body="filter", hidden=4, states=3, skip=skip)
+    filter_fit.start_filter(net, task(examples(data, y)))
+    fresh, _, truth = gaussian(500, offset=1.5, steps=20, seed=1)
+    scores = net.score(fresh.astype(np.float32)).astype(np.float64)
+    # Without the sample in the head, only the states can tell the classes apart.
+    assert (llr_error(scores, truth).relative < 0.1) == skip
 
 
 def test_start_depends_on_the_seed_only():

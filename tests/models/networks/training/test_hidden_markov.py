@@ -21,6 +21,7 @@ def model(seed=0):
         root @ root.T + np.eye(D),
         rng.dirichlet(np.ones(M), size=(K, M)),
         rng.dirichlet(np.ones(M), size=K),
+        rng.normal(size=(K, D)),
     )
 
 
@@ -33,7 +34,11 @@ def data(lengths=(4, 2, 1, 3), seed=1):
 def over_paths(one, x, k):
     """Return the likelihood of a series x (t, D) and its expected counts, by a sum over all state paths."""
     density = np.stack(
-        [multivariate_normal(mean, np.linalg.inv(one.precision)).pdf(x).reshape(-1) for mean in one.means], 1
+        [
+            multivariate_normal(mean + one.offsets[k], np.linalg.inv(one.precision)).pdf(x).reshape(-1)
+            for mean in one.means
+        ],
+        axis=1,
     )
     total, samples, moves, starts = 0.0, np.zeros((len(x), M)), np.zeros((M, M)), np.zeros(M)
     for path in itertools.product(range(M), repeat=len(x)):
@@ -51,7 +56,8 @@ def over_paths(one, x, k):
 
 def log_prior(one, series):
     away = one.means - series.mean
-    spread = em.PSEUDO_SAMPLES * away.T @ away + series.count * series.least_covariance
+    squares = away.T @ away + one.offsets.T @ one.offsets
+    spread = em.PSEUDO_SAMPLES * squares + series.count * series.least_covariance
     counts = em.PSEUDO_COUNT * (np.log(one.transition).sum() + np.log(one.start).sum())
     return counts - 0.5 * (one.precision * spread).sum()
 
@@ -60,12 +66,13 @@ def test_expected_counts_equal_sums_over_all_state_paths():
     one, (x, y, lengths) = model(), data()
     series = em.Series(x, y, lengths, K)
     objective, expected = em.expect(one, series)
-    samples, sums = np.zeros(M), np.zeros((M, D))
+    samples, sums = np.zeros((K, M)), np.zeros((M, D))
     moves, starts, total = np.zeros((K, M, M)), np.zeros((K, M)), 0.0
     for row, k, length in zip(x, y, lengths):
         likelihood, own, moved, started = over_paths(one, row[:length], k)
         total += np.log(likelihood)
-        samples, sums = samples + own.sum(0), sums + own.T @ row[:length]
+        samples[k] += own.sum(0)
+        sums += own.T @ row[:length]
         moves[k] += moved
         starts[k] += started
     np.testing.assert_allclose(expected.samples, samples)
@@ -87,11 +94,14 @@ def test_values_after_the_end_of_a_series_do_not_matter():
         np.testing.assert_array_equal(one, other)
 
 
-def test_every_iteration_raises_the_objective():
+@pytest.mark.parametrize("offsets", [True, False])
+def test_every_iteration_raises_the_objective(offsets):
     X, y, _ = hidden_markov(60, length=12, seed=3)
+    X = X + y[:, None, None]
     lengths = np.random.default_rng(0).integers(1, 13, size=60)
-    series = em.Series(X, y, lengths, 2)
-    _, history = em.improve(em._random_start(series, 5, np.random.default_rng(0)), series, 40)
+    series = em.Series(X, y, lengths, 2, offsets)
+    found, history = em.improve(em.random_start(series, 5, [0], offset=True), series, 40)
+    assert found.offsets.any() == offsets
     assert len(history) > 10
     assert (np.diff(history) > -1e-12).all()
 
@@ -100,13 +110,15 @@ def test_maximum_is_a_stationary_point_of_the_expected_objective():
     series = em.Series(*data(), K)
     one = model()
     for _ in range(3000):
-        one = em.maximize(em.expect(one, series)[1], series)
+        one = em.maximize(em.expect(one, series)[1], one.offsets, series)
     best = em.expect(one, series)[0]
     rng = np.random.default_rng(5)
     for step in (1e-3, -1e-3):
         for _ in range(10):
             change = rng.normal(size=one.means.shape)
             assert em.expect(one._replace(means=one.means + step * change), series)[0] < best
+            change = rng.normal(size=one.offsets.shape)
+            assert em.expect(one._replace(offsets=one.offsets + step * change), series)[0] < best
             scaled = np.diag(np.exp(step * rng.normal(size=D)))
             assert em.expect(one._replace(precision=scaled @ one.precision @ scaled), series)[0] < best
             moved = one.transition * np.exp(step * rng.normal(size=one.transition.shape))

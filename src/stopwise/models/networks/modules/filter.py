@@ -1,9 +1,11 @@
 """Filter over hidden states, for series whose evidence no finite window holds.
 
 Each class has a Markov chain of M hidden states with transitions of its own. The emissions, the densities of
-a sample given the state, are shared by all classes. The filter keeps, for each class, the belief: the
-probabilities of the states given the samples so far. The increment of a sample is the logarithm of its
-density under the predicted belief.
+a sample given the state, are shared by all classes up to a factor per state and class. With a head that is
+linear in the sample, this represents Gaussian samples whose mean is the sum of a part that depends on the
+state and a part that depends on the class. The filter keeps, for each class, the belief: the probabilities of
+the states given the samples so far. The increment of a sample is the logarithm of its density under the
+predicted belief.
 """
 
 from __future__ import annotations
@@ -48,10 +50,15 @@ class HiddenStateFilter(nn.Module):
         self.emission = nn.Linear(channels + features, states)
         self.transition = nn.Parameter(torch.randn(classes, states, states))  # logits; [k, i, j]: from i to j
         self.start = nn.Parameter(torch.zeros(classes, states))  # logits of the first state
+        self.class_bias = nn.Parameter(torch.zeros(classes, states))  # of the log-densities, in each class
 
-    def probabilities(self) -> tuple[Tensor, Tensor]:
-        """Return the transition matrices (K, M, M) and the distributions (K, M) of the first state."""
-        return self.transition.softmax(-1), self.start.softmax(-1)
+    def factors(self) -> tuple[Tensor, Tensor]:
+        """Return what the beliefs are multiplied with: transitions (K, M, M) and first distributions (K, M).
+
+        They contain the factors of the densities that do not depend on the sample.
+        """
+        factor = self.class_bias.exp()
+        return self.transition.softmax(-1) * factor[:, None], self.start.softmax(-1) * factor
 
     def forward(self, features: Tensor, x: Tensor) -> Tensor:
         """Return the increments (T, B, K), with mean 0 over classes, of samples x (T, B, D).
@@ -71,7 +78,7 @@ class HiddenStateFilter(nn.Module):
         logs = nn.functional.linear(x, own, bias) + nn.functional.linear(features, shared)  # (T, B, M)
         # A shift by the same amount in all classes changes no difference, so its gradient is left out.
         logs = logs - logs.detach().amax(-1, keepdim=True)
-        increments = _Forward.apply(logs, *self.probabilities()).transpose(1, 2)  # (T, B, K)
+        increments = _Forward.apply(logs, *self.factors()).transpose(1, 2)  # (T, B, K)
         return increments - increments.mean(-1, keepdim=True)
 
 
@@ -95,9 +102,9 @@ class _Forward(torch.autograd.Function):
         logs
             (T, B, M) log-densities of the samples given the state, the largest near 0.
         transition
-            (K, M, M) transition matrices.
+            (K, M, M) factors of the transitions.
         start
-            (K, M) distributions of the first state.
+            (K, M) factors of the first state.
         """
         steps, series, states = logs.shape
         classes, densities = len(start), logs.exp()

@@ -25,7 +25,7 @@ class FilterStep:
         )
         self.sample, self.features = step.floats(own.t()), step.floats(shared.t())  # (C, M), (H, M)
         self.bias = step.floats(module.emission.bias)
-        self.transition, self.start = (step.floats(part) for part in module.probabilities())
+        self.transition, self.start = (step.floats(part) for part in module.factors())
 
     def kept(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of the beliefs, per stream."""

@@ -46,7 +46,7 @@ def start_filter(net: AccumulatorModule, task: Task, *, progress: bool | str = F
     data = task.train_set
     values = data.steps * (data.channels + 4 * net.filter.states)  # per series
     data = data.sample(max(min(MOST_SERIES, MOST_VALUES // values), data.classes), task.seed)
-    series, few = (_read(part) for part in (data, data.sample(FEW_SERIES, task.seed)))
+    series, few = (_read(part, net.skip) for part in (data, data.sample(FEW_SERIES, task.seed)))
     model, history = fit_hidden_markov(series, few, net.filter.states, task.seed, progress=progress)
     write_models(net, model)
     return {"iterations": len(history), "log_likelihood": history[-1]}
@@ -62,6 +62,14 @@ def write_models(net: AccumulatorModule, model: HiddenMarkov) -> None:
     emission.bias.copy_(bias)
     net.filter.transition.copy_(torch.from_numpy(model.transition).log())
     net.filter.start.copy_(torch.from_numpy(model.start).log())
+    # The common part of the biases of a class belongs to the head; the rest is at most 0.
+    class_bias = torch.from_numpy(model.class_bias)
+    most = class_bias.amax(1)  # (K,)
+    net.filter.class_bias.copy_(class_bias - most[:, None])
+    weights, bias = (torch.from_numpy(part) for part in model.class_evidence)  # (D, K), (K,)
+    net.head.bias.copy_(bias + most)
+    if net.skip:  # otherwise there are no offsets
+        net.head.weight[:, -net.n_skip_inputs : -net.classes] = weights.t()
 
 
 def choose_stage(
@@ -99,7 +107,7 @@ def choose_stage(
     return chosen, seen
 
 
-def _read(data: Examples) -> Series:
+def _read(data: Examples, offsets: bool) -> Series:
     """Read all series of some examples."""
     x, lengths = data.read(np.arange(len(data)))
-    return Series(x, data.y, lengths, data.classes)
+    return Series(x, data.y, lengths, data.classes, offsets)
