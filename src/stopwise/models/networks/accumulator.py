@@ -158,10 +158,8 @@ class Accumulator(NetworkModel):
 
     def restore(self, fitted: Mapping[str, Any], tensors: dict[str, Tensor]) -> None:
         """Restore the trained network. If this fails, the model is not changed."""
-        before = self._chosen_body
-        self._chosen_body = (
-            None if fitted["order"] is not None else check_choice("body", fitted["body"], ENDLESS)
-        )
+        before, body = self._chosen_body, check_choice("body", fitted["body"], BODIES[1:])
+        self._chosen_body = body if body in ENDLESS else None
         try:
             super().restore(fitted, tensors)
         except Exception:
