@@ -68,6 +68,18 @@ def test_start_is_precise_where_the_classes_differ_in_their_means(skip):
     assert (llr_error(scores, truth).relative < 0.1) == skip
 
 
+@pytest.mark.parametrize("factor", [1, 32])
+def test_overconfident_start_is_scaled_down(factor):
+    # Repeating each sample makes the models count its evidence several times.
+    data, y, _ = gaussian(400, offset=0.7, steps=6)
+    repeated = np.repeat(data, factor, axis=1)
+    net = network(channels=3)
+    report = filter_fit.start_filter(net, task(examples(repeated, y)))
+    assert (report["scale"] < 0.2) == (factor > 1)
+    if factor == 1:
+        assert report["scale"] == 1.0
+
+
 def test_start_depends_on_the_seed_only():
     nets = [network(), network()]
     for net in nets:
@@ -80,7 +92,7 @@ def test_start_reads_a_limited_number_of_series(monkeypatch):
     monkeypatch.setattr(filter_fit, "FEW_SERIES", 20)
     data = examples(X, Y)
     filter_fit.start_filter(network(), task(data))
-    assert data.read.count == 70
+    assert data.read.count == 50 + 20 + 20 * len(filter_fit.SCALES)
 
 
 def test_start_with_unequal_lengths_and_three_classes():

@@ -40,15 +40,15 @@ class Gain(NamedTuple):
         return large or self.mean > CLEAR_STANDARD_ERRORS * self.standard_error
 
 
-def held_out_lsel(net: Integrator, task: Task) -> np.ndarray:
-    """Return the LSEL (n,) of each validation series of a task."""
+def held_out_lsel(net: Integrator, task: Task, scale: float = 1.0) -> np.ndarray:
+    """Return the LSEL (n,) of each validation series of a task, with the scores times `scale`."""
     held, size = task.validation_set, task.training.batch_size
     assert held is not None
     parts = []
     for start in range(0, len(held), size):
         rows = np.arange(start, min(start + size, len(held)))
         x, lengths = held.read(rows)
-        parts.append(series_lsel(net.score(x), held.y[rows], lengths))
+        parts.append(series_lsel(scale * net.score(x), held.y[rows], lengths))
     return np.concatenate(parts)
 
 

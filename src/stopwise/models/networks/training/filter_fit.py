@@ -8,6 +8,7 @@ they are clearly better.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ from stopwise.models.networks.training.loop import Task
 # Limits of the data that EM uses.
 MOST_SERIES = 10_000
 MOST_VALUES = 50_000_000
-FEW_SERIES = 1000  # for the choice of the start
+FEW_SERIES = 1000  # for the choice of the start and the scale
+SCALES = tuple(0.5**i for i in range(12))
 
 
 def start_filter(net: AccumulatorModule, task: Task, *, progress: bool | str = False) -> dict[str, Any]:
@@ -40,16 +42,23 @@ def start_filter(net: AccumulatorModule, task: Task, *, progress: bool | str = F
     Returns
     -------
     report
-        `iterations`, and the `log_likelihood` of the models per sample, up to a constant.
+        `iterations`; the `log_likelihood` of the models per sample, up to a constant; and the `scale` of
+        `find_scale`.
     """
     assert net.filter is not None
     data = task.train_set
     values = data.steps * (data.channels + 4 * net.filter.states)  # per series
     data = data.sample(max(min(MOST_SERIES, MOST_VALUES // values), data.classes), task.seed)
-    series, few = (_read(part, net.skip) for part in (data, data.sample(FEW_SERIES, task.seed)))
+    part = data.sample(FEW_SERIES, task.seed)
+    series, few = (_read(one, net.skip) for one in (data, part))
     model, history = fit_hidden_markov(series, few, net.filter.states, task.seed, progress=progress)
     write_models(net, model)
-    return {"iterations": len(history), "log_likelihood": history[-1]}
+    net.to(task.training.device)
+    scale = find_scale(net, replace(task, validation_set=part))
+    with torch.no_grad():
+        net.head.weight.mul_(scale)
+        net.head.bias.mul_(scale)
+    return {"iterations": len(history), "log_likelihood": history[-1], "scale": scale}
 
 
 @torch.no_grad()
@@ -70,6 +79,27 @@ def write_models(net: AccumulatorModule, model: HiddenMarkov) -> None:
     net.head.bias.copy_(bias + most)
     if net.skip:  # otherwise there are no offsets
         net.head.weight[:, -net.n_skip_inputs : -net.classes] = weights.t()
+
+
+def find_scale(net: AccumulatorModule, task: Task) -> float:
+    """Return the factor, 1 or a power of ½, that makes overconfident scores useful.
+
+    Where the models are wrong, for example because samples repeat each other, they can be so sure of a wrong
+    class that neither polishing nor training finds a way back. The factor is 1 unless a smaller one is
+    clearly better.
+
+    Parameters
+    ----------
+    net
+        Network.
+    task
+        Task whose validation set is used.
+    """
+    assert task.validation_set is not None
+    weights = task.validation_set.weights
+    losses = {scale: held_out_lsel(net, task, scale) for scale in SCALES}
+    best = min(losses, key=lambda scale: float((weights * losses[scale]).mean()))
+    return best if gain(losses[1.0], losses[best], weights).is_clear else 1.0
 
 
 def choose_stage(
