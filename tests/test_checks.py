@@ -21,6 +21,8 @@ ESTIMATORS = [
     small("b2bsqrt", formula="oblivion", order=2, polish=True),
     small("tanh", loss="lllr", llre_ratio=0.5, order=2),
     small("accumulator", llre_ratio=0.5, order=2, dropout=0.2, polish=True),
+    small("accumulator", order=None, body="filter", polish=True),
+    small("accumulator", order="auto", body="filter", states=3, missing="mask"),
     small("tandemformer", pooling="one-token", positions="learned", order=2),
     small(CUSTOM, polish=True),
 ]

@@ -21,6 +21,7 @@ MODELS = [
     {"model": "accumulator", "order": 2},
     {"model": "accumulator", "order": 0, "missing": "mask", "standardize": "together"},
     {"model": "accumulator", "order": None},
+    {"model": "accumulator", "order": None, "body": "filter", "missing": "mask"},
     {"model": "b2bsqrt", "order": 2},
     {"model": "tanh", "order": None, "formula": "oblivion"},
     {"model": "tandemformer", "order": 2, "positions": "learned"},

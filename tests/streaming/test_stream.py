@@ -16,6 +16,7 @@ MODELS = [
     {"model": "accumulator", "order": 0},
     {"model": "accumulator", "order": 2},
     {"model": "accumulator", "order": None},
+    {"model": "accumulator", "order": None, "body": "filter"},
     {"model": "b2bsqrt", "order": 2},
     {"model": "tanh", "order": None, "formula": "oblivion"},
     {"model": "tandemformer", "order": 2},

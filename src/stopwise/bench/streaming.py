@@ -10,6 +10,8 @@ import torch
 from stopwise import models
 from stopwise.bench.measure import Figure, Work, quartiles, race
 from stopwise.data.inputs import Inputs
+from stopwise.datasets import gaussian
+from stopwise.estimator import EarlyClassifier
 from stopwise.models.networks.steps import make_step
 from stopwise.rules import SPRT
 from stopwise.streaming.engine import Engine
@@ -54,12 +56,26 @@ def stream_many() -> Figure:
     return Figure(name, *quartiles(theirs / mine), 0.7, 0.7, "higher", note=note)
 
 
+def stream_creation() -> Figure:
+    """Accumulator, H=64, N=10, D=16: time of `clf.stream()` ÷ time of one update."""
+    hidden, order, channels = SMALL
+    training = models.Training(max_epochs=1)
+    model = models.Accumulator(order=order, hidden=hidden, polish=False, training=training)
+    X, y, _ = gaussian(100, channels=channels, length=order + 2, seed=0)
+    clf = EarlyClassifier(model, rule=SPRT(1e9), progress=False).fit(X, y)
+    stream, x = clf.stream(), X[0, 0]
+    mine, theirs = race(clf.stream, lambda: stream.update(x), turns=UPDATES, warm_up=50)
+    note = f"{1e6 * np.median(mine):.0f} µs; update {1e6 * np.median(theirs):.0f} µs"
+    return Figure("clf.stream() ÷ update", *quartiles(mine / theirs), 5.0, 1.0, "lower", note=note)
+
+
 STREAMING: tuple[Callable[[], Figure], ...] = (
     stream_accumulator_small,
     stream_accumulator_large,
     stream_b2bsqrt_small,
     stream_b2bsqrt_large,
     stream_many,
+    stream_creation,
 )
 
 

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+from torch import Tensor
+
+from stopwise.data.examples import Examples
+from stopwise.models.base import OnEpoch
 from stopwise.models.networks.base import NetworkModel
 from stopwise.models.networks.modules import AccumulatorModule
 from stopwise.models.networks.training import checkpoint as checkpoints
 from stopwise.models.networks.training.config import Training
+from stopwise.models.networks.training.filter_fit import choose_stage, start_filter
 from stopwise.models.networks.training.loop import Task
+from stopwise.models.networks.training.objective import Objective
 from stopwise.models.networks.training.order_search import CANDIDATES, best_finite_order
+from stopwise.models.networks.training.polish import polish
 from stopwise.models.networks.training.threads import step_work, threads_for
 from stopwise.models.networks.training.trials import Losses, compare
 from stopwise.progress import Stages
 from stopwise.validation import check_choice
 
-BODIES = ("auto", "window", "lstm")
+BODIES = ("auto", "window", "lstm", "filter")
+ENDLESS = ("lstm", "filter")  # bodies without a finite order
 # Bodies of no finite order, which order="auto" compares with a window if no finite order seems enough.
 UNLIMITED_BODIES = ("lstm",)
 TRIAL_SHARE = 0.2  # approximate share of a trial in the time of the training
@@ -33,14 +42,16 @@ class Accumulator(NetworkModel):
     ----------
     order
         N, the Markov order: the increment of a sample depends on this sample and on the N samples before it.
-        None means no finite order and implies body="lstm". "auto" trains networks of several small orders and
-        one with an LSTM body for a short time, and takes the smallest order that is not clearly worse than
-        the best on the validation series. With body="window", the search tries the longest order instead of
-        the LSTM; with body="lstm", there is no search.
+        None means no finite order; the body is then "lstm", unless body="filter". "auto" trains networks of
+        several small orders and one with an LSTM body for a short time, and takes the smallest order that is
+        not clearly worse than the best on the validation series. With body="window", the search tries the
+        longest order instead of the LSTM; with body="lstm" or "filter", there is no search.
     body
         Network that computes the increments. "window": a map of the last N+1 samples, the same at every
-        step. "lstm": an LSTM over all samples so far, which has no finite order. "auto": "window" if `order`
-        is an integer, "lstm" if it is None, and the better of the two if it is "auto".
+        step. "lstm": an LSTM over all samples so far, which has no finite order. "filter": a map of the
+        sample, plus a Bayesian filter over hidden states, for series driven by states that the samples do not
+        show. It has no finite order either. "auto": "window" if `order` is an integer, "lstm" if it is None,
+        and the better of the two if it is "auto".
     hidden
         H, the number of features.
     skip
@@ -52,6 +63,9 @@ class Accumulator(NetworkModel):
         None means half of the features.
     activation
         Activation of the LSTM body: "tanh" or "b2bsqrt".
+    states
+        M, the number of hidden states of the filter body. Too many cost time and a little precision; too few
+        cannot represent the series.
     layer_norm
         Apply layer normalization to the features.
     dropout
@@ -78,6 +92,12 @@ class Accumulator(NetworkModel):
 
     name: ClassVar[str | None] = "accumulator"
 
+    # Body of a fitted network without a finite order; None before the fit: as the parameter `body` says.
+    _chosen_body: str | None = None
+    # Weights and report of the start of the filter, during a fit.
+    _start: dict[str, Tensor] | None = None
+    _start_report: dict[str, Any]
+
     def __init__(
         self,
         order: int | str | None = "auto",
@@ -86,6 +106,7 @@ class Accumulator(NetworkModel):
         skip: bool = True,
         products: int | None = None,
         activation: str = "tanh",
+        states: int = 8,
         layer_norm: bool = False,
         dropout: float = 0.0,
         loss: str = "lsel",
@@ -99,6 +120,7 @@ class Accumulator(NetworkModel):
         self.skip = skip
         self.products = products
         self.activation = activation
+        self.states = states
         self.layer_norm = layer_norm
         self.dropout = dropout
         self.loss = loss
@@ -106,10 +128,52 @@ class Accumulator(NetworkModel):
         self.polish = polish
         self.training = training
 
+    def fit(
+        self,
+        examples: Examples,
+        validation: Examples | None = None,
+        *,
+        random_state: int = 0,
+        progress: bool | str = False,
+        checkpoint: Path | None = None,
+        on_epoch: OnEpoch | None = None,
+    ) -> Self:
+        """Train the network; see `Model.fit`."""
+        training = self._training.checked()
+        if validation is None:
+            examples, validation = examples.split(training.validation_fraction, random_state)
+        self._start = self._chosen_body = None
+        super().fit(
+            examples,
+            validation,
+            random_state=random_state,
+            progress=progress,
+            checkpoint=checkpoint,
+            on_epoch=on_epoch,
+        )
+        if self._start is not None:
+            task = Task(examples, validation, Objective(self.loss, self.llre_ratio), training, random_state)
+            self._keep_better(task)
+        return self
+
     @property
     def body_(self) -> str:
-        """Body of the fitted network: "window" or "lstm"."""
-        return "lstm" if self.order_ is None else "window"
+        """Body of the fitted network: "window", "lstm" or "filter"."""
+        return "window" if self.order_ is not None else self._endless_body
+
+    def fitted(self) -> dict[str, Any]:
+        """Return the values that `restore` needs in addition to the tensors."""
+        return super().fitted() | {"body": self.body_}
+
+    def restore(self, fitted: Mapping[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Restore the trained network. If this fails, the model is not changed."""
+        before, body = self._chosen_body, check_choice("body", fitted["body"], BODIES[1:])
+        self._chosen_body = body if body in ENDLESS else None
+        try:
+            super().restore(fitted, tensors)
+        except Exception:
+            self._chosen_body = before
+            raise
 
     def build(self, channels: int, classes: int, order: int | None, steps: int) -> AccumulatorModule:
         """Build an untrained network; see `NetworkModel.build`."""
@@ -117,21 +181,28 @@ class Accumulator(NetworkModel):
             channels,
             classes,
             order,
+            body=self._endless_body,
             hidden=self.hidden,
             skip=self.skip,
             products=self.products,
             activation=self.activation,
+            states=self.states,
             layer_norm=self.layer_norm,
             dropout=self.dropout,
         )
 
+    @property
+    def _endless_body(self) -> str:
+        """Body of a network without a finite order."""
+        return self._chosen_body or ("filter" if self.body == "filter" else "lstm")
+
     def _check_order(self, steps: int) -> None:
         super()._check_order(steps)
         check_choice("body", self.body, BODIES)
-        if self.body == "lstm" and self.order not in (None, "auto"):
+        if self.body in ENDLESS and self.order not in (None, "auto"):
             raise ValueError(
-                f"`order` must be None or 'auto' with body='lstm', which reads all samples so far; got "
-                f"order={self.order}. Use body='window' for a finite order."
+                f"`order` must be None or 'auto' with body={self.body!r}, which reads all samples so far; "
+                f"got order={self.order}. Use body='window' for a finite order."
             )
         if self.body == "window" and self.order is None:
             raise ValueError(
@@ -140,7 +211,11 @@ class Accumulator(NetworkModel):
             )
 
     def _choose(self, task: Task, stages: Stages, path: Path | None) -> dict[str, Any]:
-        return {"order": None} if self.body == "lstm" else super()._choose(task, stages, path)
+        if self.body == "filter":
+            net = self._fresh(None, task.seed)
+            self._start_report = start_filter(net, task)
+            self._start = net.state_dict()
+        return {"order": None} if self.body in ENDLESS else super()._choose(task, stages, path)
 
     def _choose_body(
         self, choice: dict[str, Any], task: Task, stages: Stages, path: Path | None
@@ -187,4 +262,27 @@ class Accumulator(NetworkModel):
             return orders
         # Without a body of no finite order, the longest window replaces it.
         longest = min(self._steps - 1, CANDIDATES[-1])
-        return sorted({longest, *(order for order in orders if order is not None)})
+        return [*sorted({longest, *(order for order in orders if order is not None)})]
+
+    def _fresh(self, order: int | None, seed: int) -> AccumulatorModule:
+        net = super()._fresh(order, seed)
+        assert isinstance(net, AccumulatorModule)
+        if self._start is not None:
+            net.load_state_dict(self._start)
+        return net
+
+    def _keep_better(self, task: Task) -> None:
+        """Return to the start of the filter if neither polishing it nor training it helped clearly."""
+        device = task.training.device
+        stages = {"start": self._fresh(None, task.seed).to(device).eval()}
+        polished = {"trained": self.report_["polish"]}
+        if self.polish:
+            stages["polished"] = self._fresh(None, task.seed).to(device)
+            polished["polished"] = polish(stages["polished"], task)
+        assert isinstance(self.net_, AccumulatorModule)
+        stages["trained"] = self.net_
+        kept, seen = choose_stage(stages, task)
+        self.net_ = stages[kept]
+        self.report_["polish"] = polished.get(kept)
+        self.report_["filter"] = self._start_report | {"kept": kept, "stages": seen}
+        del self._start, self._start_report

@@ -113,17 +113,49 @@ def test_multiplets_of_an_lstm_are_the_prefixes_of_the_series():
     np.testing.assert_array_equal(evidence.multiplets[:, 0], evidence.scores)
 
 
+def test_multiplets_of_a_filter_are_the_prefixes_of_the_series():
+    net, x = made(None, body="filter"), series()
+    with torch.no_grad():
+        evidence = net(x, multiplets=True)
+        np.testing.assert_array_equal(evidence.multiplets[:, 0], evidence.scores)
+        np.testing.assert_array_equal(evidence.scores, net(x).scores)
+
+
+def test_filter_increments_are_added_to_those_of_the_sample():
+    net, x = made(None, body="filter", states=3), series()
+    features = torch.stack(
+        [
+            torch.from_numpy(
+                np.stack(
+                    [
+                        window_features(
+                            {name: value.numpy() for name, value in net.state_dict().items()},
+                            x[i, : t + 1].numpy(),
+                        )
+                        for t in range(T)
+                    ]
+                )
+            )
+            for i in range(2)
+        ]
+    )  # (2, T, H)
+    with torch.no_grad():
+        filtered = net.filter(features.transpose(0, 1), x.transpose(0, 1)).transpose(0, 1)
+        increments = torch.cat([features, x, filtered], -1) @ net.head.weight.t() + net.head.bias
+        torch.testing.assert_close(net(x).scores, increments.cumsum(1))
+
+
 def test_multiplets_are_computed_only_on_request():
     assert made()(series()).multiplets is None
 
 
-ORDERS = [0, 3, None]
+BODIES = [{"order": 0}, {"order": 3}, {"order": None}, {"order": None, "body": "filter", "states": 3}]
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("body", BODIES, ids=str)
 @pytest.mark.parametrize("multiplets", [True, False])
-def test_gradients_equal_finite_differences(order, multiplets):
-    net, x = made(order), series()
+def test_gradients_equal_finite_differences(body, multiplets):
+    net, x = made(**body), series()
     rng = np.random.default_rng(2)
 
     def value():
@@ -147,9 +179,9 @@ def test_gradients_equal_finite_differences(order, multiplets):
             assert parameter.grad.view(-1)[place].item() == pytest.approx(slope, rel=1e-5, abs=1e-6), name
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_later_samples_do_not_change_earlier_scores(order):
-    net, x = made(order), series()
+@pytest.mark.parametrize("body", BODIES, ids=str)
+def test_later_samples_do_not_change_earlier_scores(body):
+    net, x = made(**body), series()
     changed = x.clone()
     changed[:, 4:] = 1e6
     with torch.no_grad():
@@ -170,9 +202,9 @@ def test_samples_before_window_do_not_change_increments():
     assert (a[:, 0] - b[:, 0]).abs().min() > 1e-6
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_scores_grow_at_constant_rate(order):
-    net = made(order)
+@pytest.mark.parametrize("body", BODIES, ids=str)
+def test_scores_grow_at_constant_rate(body):
+    net = made(**body)
     with torch.no_grad():
         scores = net(torch.ones(1, 4000, D, dtype=torch.float64)).scores[0]
     gained = scores[3999] - scores[1999]
@@ -194,6 +226,10 @@ def test_order_determines_body():
     assert made(T - 1).body.window == T
     assert isinstance(made(None).body, LSTMBody)
     assert made(None).order is None
+    assert made(None).filter is None
+    assert isinstance(made(None, body="filter").body, WindowBody)
+    assert made(None, body="filter").body.window == 1
+    assert made(None, body="filter").order is None
 
 
 def test_readout_inputs_are_features_and_sample():
@@ -201,6 +237,8 @@ def test_readout_inputs_are_features_and_sample():
         net = made(0, skip=skip)
         assert net.readout is net.head
         assert (net.readout.in_features, net.n_skip_inputs) == (H + inputs, inputs)
+        net = made(None, body="filter", skip=skip)
+        assert (net.readout.in_features, net.n_skip_inputs) == (H + inputs + K, inputs + K)
 
 
 def test_half_of_the_features_are_products_by_default():
@@ -212,6 +250,8 @@ def test_half_of_the_features_are_products_by_default():
     [
         ({"hidden": "many"}, "`hidden` must be .*; got 'many'"),
         ({"hidden": 0}, "`hidden` must be >= 1; got 0"),
+        ({"states": 1}, "`states` must be >= 2; got 1"),
+        ({"body": "window"}, "`body` must be one of 'lstm', 'filter'; got 'window'"),
         ({"dropout": 1.0}, r"`dropout` must be in \[0, 1\); got 1"),
         ({"activation": "tan"}, "`activation` .*got 'tan'. Did you mean 'tanh'"),
         ({"products": 65}, r"`products` must be in \[0, 64\]; got 65"),

@@ -16,6 +16,8 @@ NETWORKS = [
     (AccumulatorModule, 8, {}),
     (AccumulatorModule, None, {}),
     (AccumulatorModule, None, {"activation": "b2bsqrt", "skip": False}),
+    (AccumulatorModule, None, {"body": "filter"}),
+    (AccumulatorModule, None, {"body": "filter", "states": 2, "skip": False, "layer_norm": True}),
     *(
         (kind, order, {"formula": formula} | params)
         for kind, params in (

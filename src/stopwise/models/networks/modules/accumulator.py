@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from stopwise.models.networks.modules.base import Evidence, Integrator
+from stopwise.models.networks.modules.filter import HiddenStateFilter
 from stopwise.models.networks.modules.lstm import WindowLSTM
 from stopwise.validation import check_choice, check_integer, check_real
 
@@ -115,7 +116,10 @@ class AccumulatorModule(Integrator):
         As for `Integrator`.
     order
         N, the Markov order. An integer: φ_s is a map of the last N+1 samples, the same at every step. None:
-        φ_s is the state of an LSTM over all samples so far.
+        φ_s depends on all samples so far, by `body`.
+    body
+        With order None: "lstm" (φ_s is the state of an LSTM) or "filter" (φ_s is a map of the sample x_s and
+        the increments of a `HiddenStateFilter`).
     hidden
         H, the number of features.
     activation
@@ -130,6 +134,8 @@ class AccumulatorModule(Integrator):
         Apply layer normalization to the features.
     dropout
         Dropout rate of the features.
+    states
+        M, the number of hidden states of the filter.
 
     Examples
     --------
@@ -145,28 +151,44 @@ class AccumulatorModule(Integrator):
         classes: int,
         order: int | None,
         *,
+        body: str = "lstm",
         hidden: int = 64,
         activation: str = "tanh",
         skip: bool = True,
         products: int | None = None,
         layer_norm: bool = False,
         dropout: float = 0.0,
+        states: int = 8,
     ) -> None:
         super().__init__(channels, classes, order)
+        check_choice("body", body, ("lstm", "filter"))
         check_choice("activation", activation, ("tanh", "b2bsqrt"))
         check_integer("hidden", hidden, 1)
+        check_integer("states", states, 2)
         check_real("dropout", dropout, 0, 1, open_high=True)
+        filtered = order is None and body == "filter"
         products = hidden // 2 if products is None else check_integer("products", products, 0, hidden)
         self.body: WindowBody | LSTMBody = (
             LSTMBody(channels, hidden, activation)
-            if order is None
-            else WindowBody(channels, hidden, order + 1, products)
+            if order is None and not filtered
+            else WindowBody(channels, hidden, (order or 0) + 1, products)
         )
+        self.filter = HiddenStateFilter(channels, hidden, classes, states) if filtered else None
         self.norm = nn.LayerNorm(hidden) if layer_norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.skip = skip
-        self.head = JointLinear(hidden + (channels if skip else 0), classes)
-        for part in self.head.weight.detach().split([hidden, channels] if skip else [hidden], dim=1):
+        self.head = JointLinear(hidden + self.n_skip_inputs, classes)
+        self._start_head(hidden)
+
+    @torch.no_grad()
+    def _start_head(self, hidden: int) -> None:
+        """Set the initial weights of the head. With a filter, the scores are those of the filter alone."""
+        weight = self.head.weight
+        if self.filter is not None:
+            self.head.bias.zero_()
+            weight.zero_()[:, -self.classes :] = torch.eye(self.classes)
+            return
+        for part in weight.split([hidden, self.channels] if self.skip else [hidden], dim=1):
             nn.init.uniform_(part, -(part.shape[1] ** -0.5), part.shape[1] ** -0.5)
 
     @property
@@ -176,15 +198,17 @@ class AccumulatorModule(Integrator):
 
     @property
     def n_skip_inputs(self) -> int:
-        """Number of inputs of the last layer, at the end, that are the sample itself."""
-        return self.channels if self.skip else 0
+        """Number of inputs of the last layer, at the end, that are the sample itself or the filter's."""
+        return (self.channels if self.skip else 0) + (0 if self.filter is None else self.classes)
 
     def evidence(self, x: Tensor, multiplets: bool) -> Evidence:
         """Return the evidence for series x (B, T, D)."""
-        if not multiplets:
+        if not multiplets or self.filter is not None:
             # Time is the leading dimension, to match the memory layout of both tensors.
             increments = self._increments(self.body(x).transpose(0, 1), x.transpose(0, 1))  # (T, B, K)
-            return Evidence(increments.cumsum(0).transpose(0, 1), None)
+            scores = increments.cumsum(0).transpose(0, 1)
+            # The only window of a filter is the whole series.
+            return Evidence(scores, scores[:, None] if multiplets else None)
         states = self.body.multiplets(x)  # (B, W, M, H)
         samples = states.shape[2]
         inputs = x.unfold(1, samples, 1).transpose(2, 3)  # (B, W, M, D)
@@ -194,5 +218,9 @@ class AccumulatorModule(Integrator):
         return Evidence(growth.cumsum(1), increments.cumsum(2))
 
     def _increments(self, states: Tensor, x: Tensor) -> Tensor:
-        features = self.dropout(self.norm(states))
-        return self.head(features, x) if self.skip else self.head(features)
+        inputs = [self.dropout(self.norm(states))]
+        if self.skip:
+            inputs.append(x)
+        if self.filter is not None:
+            inputs.append(self.filter(states, x))
+        return self.head(*inputs)

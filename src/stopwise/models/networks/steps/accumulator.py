@@ -9,6 +9,7 @@ from torch import nn
 
 from stopwise.models.networks.modules.accumulator import AccumulatorModule, LSTMBody, WindowBody
 from stopwise.models.networks.steps.base import Cell, NetworkStep, norm_of
+from stopwise.models.networks.steps.filter import FilterStep
 from stopwise.models.step import Array, State
 
 
@@ -19,23 +20,26 @@ class AccumulatorStep(NetworkStep):
         super().__init__(net, xp)
         self.body = _body(net.body, self)
         self.norm = norm_of(net.norm, self)
-        hidden = net.head.in_features - net.n_skip_inputs
-        self.weight = self.floats(net.head.weight[:, :hidden].t())  # (H, K)
-        self.skip: Array = None
+        self.filter = None if net.filter is None else FilterStep(net.filter, self)
+        hidden, channels = net.head.in_features - net.n_skip_inputs, net.channels if net.skip else 0
+        weights = net.head.weight.split([hidden, channels, net.n_skip_inputs - channels], dim=1)
+        # (H, K), (C or 0, K), (K or 0, K)
+        self.weight, self.skip, self.filtered = (self.floats(part.t()) for part in weights)
         self.bias = self.floats(net.head.bias)
-        if net.skip:
-            self.skip = self.floats(net.head.weight[:, hidden:].t())  # (C, K)
 
     def kept(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the state of the body."""
-        return self.body.kept()
+        """Return the shapes of the state of the body and the filter."""
+        return self.body.kept() | ({} if self.filter is None else self.filter.kept())
 
     def __call__(self, state: State, x: Array) -> State:
         """Return the state after one more sample x (S, D) of each stream."""
         features, kept = self.body(state, x)
         increment = self.norm(features) @ self.weight + self.bias
-        if self.skip is not None:
+        if len(self.skip):
             increment = increment + x @ self.skip
+        if self.filter is not None:
+            evidence, belief = self.filter(state, features, x)
+            increment, kept = increment + evidence @ self.filtered, kept | belief
         return {"time": state["time"] + 1, "scores": state["scores"] + increment} | kept
 
 
