@@ -26,9 +26,8 @@ from stopwise.progress import Stages
 from stopwise.validation import check_choice
 
 BODIES = ("auto", "window", "lstm", "filter")
-ENDLESS = ("lstm", "filter")  # bodies without a finite order
-# Bodies of no finite order, which order="auto" compares with a window if no finite order seems enough.
-UNLIMITED_BODIES = ("lstm",)
+# Bodies without a finite order, which order="auto" compares with a window if no finite order seems enough.
+ENDLESS = ("lstm", "filter")
 TRIAL_SHARE = 0.2  # approximate share of a trial in the time of the training
 
 
@@ -42,16 +41,17 @@ class Accumulator(NetworkModel):
     ----------
     order
         N, the Markov order: the increment of a sample depends on this sample and on the N samples before it.
-        None means no finite order; the body is then "lstm", unless body="filter". "auto" trains networks of
-        several small orders and one with an LSTM body for a short time, and takes the smallest order that is
-        not clearly worse than the best on the validation series. With body="window", the search tries the
-        longest order instead of the LSTM; with body="lstm" or "filter", there is no search.
+        None means no finite order; the body is then "lstm", unless body="filter". "auto" finds the smallest
+        order that is not clearly worse than the best on the validation series, by convex fits without
+        training. If no finite order is enough, networks with each body are trained for a short time and
+        compared. With body="window", the longest order is tried instead; with body="lstm" or "filter", there
+        is no search.
     body
         Network that computes the increments. "window": a map of the last N+1 samples, the same at every
         step. "lstm": an LSTM over all samples so far, which has no finite order. "filter": a map of the
         sample, plus a Bayesian filter over hidden states, for series driven by states that the samples do not
         show. It has no finite order either. "auto": "window" if `order` is an integer, "lstm" if it is None,
-        and the better of the two if it is "auto".
+        and the best of "window", "lstm" and "filter" if it is "auto".
     hidden
         H, the number of features.
     skip
@@ -212,9 +212,7 @@ class Accumulator(NetworkModel):
 
     def _choose(self, task: Task, stages: Stages, path: Path | None) -> dict[str, Any]:
         if self.body == "filter":
-            net = self._fresh(None, task.seed)
-            self._start_report = start_filter(net, task)
-            self._start = net.state_dict()
+            self._with_body("filter", None, task)
         return {"order": None} if self.body in ENDLESS else super()._choose(task, stages, path)
 
     def _choose_body(
@@ -227,7 +225,7 @@ class Accumulator(NetworkModel):
         if choice["order_search"][-1]["order"] is not None or choice["order"] is not None:
             return choice
         orders: dict[str, int | None] = {"window": best_finite_order(choice["order_search"])}
-        orders |= dict.fromkeys(UNLIMITED_BODIES)
+        orders |= dict.fromkeys(ENDLESS)
 
         def save(losses: Losses) -> None:
             choice["trials"] = losses
@@ -238,7 +236,7 @@ class Accumulator(NetworkModel):
             for name in orders:
                 stages.plan(f"trying {name}", TRIAL_SHARE * task.training.max_epochs)
             networks = {
-                name: functools.partial(self._fresh, order, task.seed) for name, order in orders.items()
+                name: functools.partial(self._with_body, name, order, task) for name, order in orders.items()
             }
             with threads_for(step_work(networks["window"](), task.training.batch_size, self._steps)):
                 body, seen = compare(
@@ -250,11 +248,21 @@ class Accumulator(NetworkModel):
                     on_trial=save,
                     path=path,
                 )
-            choice |= {"order": orders[body], "body_search": seen}
+            choice |= {"order": orders[body], "body_search": seen, "body": body}
             choice.pop("trials", None)
             if path:
                 checkpoints.save_choice(path, choice)
+        self._with_body(choice["body"], choice["order"], task)
         return choice
+
+    def _with_body(self, body: str, order: int | None, task: Task) -> AccumulatorModule:
+        """Set the body to use, and return a network with it; a filter is fitted to the data to begin with."""
+        self._chosen_body, self._start = body if body in ENDLESS else None, None
+        net = self._fresh(order, task.seed)
+        if body == "filter":
+            self._start_report = start_filter(net, task)
+            self._start = {name: value.clone() for name, value in net.state_dict().items()}
+        return net
 
     def _candidates(self) -> list[int | None]:
         orders = super()._candidates()
