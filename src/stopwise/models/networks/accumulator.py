@@ -33,14 +33,14 @@ class Accumulator(NetworkModel):
     ----------
     order
         N, the Markov order: the increment of a sample depends on this sample and on the N samples before it.
-        None means no finite order and implies body="lstm". "auto" trains networks of several small orders and
-        one with an LSTM body for a short time, and takes the smallest order that is not clearly worse than
-        the best on the validation series. With body="window", the search tries the longest order instead of
-        the LSTM; with body="lstm", there is no search.
+        None means no finite order and implies body="lstm". "auto" compares several small orders on held-out
+        series by linear fits, without training a network, and takes the smallest order that is not clearly
+        worse than the best. With body="lstm", there is no search.
     body
         Network that computes the increments. "window": a map of the last N+1 samples, the same at every
         step. "lstm": an LSTM over all samples so far, which has no finite order. "auto": "window" if `order`
-        is an integer, "lstm" if it is None, and the better of the two if it is "auto".
+        is an integer, "lstm" if it is None. If it is "auto": "window", unless no finite order seems enough;
+        then both are trained for a short time, and the LSTM is taken if it is clearly better.
     hidden
         H, the number of features.
     skip
@@ -62,7 +62,8 @@ class Accumulator(NetworkModel):
         Weight r in the training objective r · loss + (1−r) · multiplet cross-entropy.
     polish
         After training, optimize the last layer alone on the training series. Its loss is convex for
-        loss="lsel". This corrects the scale of large LLRs and takes a few dozen passes over the data.
+        loss="lsel". This corrects the scale of large LLRs and takes a few dozen passes over features that are
+        computed once.
     training
         Training options. None means the defaults of `Training`.
 
@@ -186,5 +187,6 @@ class Accumulator(NetworkModel):
         if self.body == "auto":
             return orders
         # Without a body of no finite order, the longest window replaces it.
-        longest = min(self._steps - 1, CANDIDATES[-1])
-        return sorted({longest, *(order for order in orders if order is not None)})
+        finite = [order for order in orders if order is not None]
+        longest = min(self._steps - 1, max(CANDIDATES))
+        return [*finite, *({longest} - set(finite))]

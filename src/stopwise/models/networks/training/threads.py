@@ -1,6 +1,6 @@
 """Number of threads by the size of the work.
 
-Threads of small operations spend more time waiting for each other than working, above all beside other
+Threads of small operations spend more time waiting for each other than working, above all next to other
 processes.
 """
 
