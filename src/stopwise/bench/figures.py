@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from stopwise import models
 from stopwise.bench.baselines import G, H, PrefixEncoder, S, Shape, SlicedLSTM, U, threshold_sweep
+from stopwise.bench.fitting import FITTING
 from stopwise.bench.measure import Figure, Work, child_peak_megabytes, quartiles, race
 from stopwise.bench.streaming import STREAMING
 from stopwise.estimator import EarlyClassifier
@@ -182,6 +183,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         scoring_throughput,
         fit_overhead,
         growth,
+        *FITTING,
         *STREAMING,
     )
 }

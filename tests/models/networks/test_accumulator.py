@@ -171,14 +171,15 @@ def compared(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize(("body", "order"), [("lstm", None), ("window", 3)])
+@pytest.mark.parametrize(("body", "order"), [("lstm", None), ("filter", None), ("window", 3)])
 def test_bodies_are_compared_if_no_finite_order_is_enough(chosen, compared, body, order):
     compared["body"] = body
     model = fitted(order="auto")
     assert chosen == [0, 1, 2, 3, None]
-    assert compared["orders"] == {"window": 3, "lstm": None}
+    assert compared["orders"] == {"window": 3, "lstm": None, "filter": None}
     assert (model.body_, model.order_) == (body, order)
-    assert [one["body"] for one in model.report_["body_search"]] == ["window", "lstm"]
+    assert [one["body"] for one in model.report_["body_search"]] == ["window", "lstm", "filter"]
+    assert ("filter" in model.report_) == (body == "filter")
 
 
 def test_bodies_are_not_compared_if_a_finite_order_is_enough(monkeypatch, compared):

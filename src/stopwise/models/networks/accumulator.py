@@ -76,7 +76,8 @@ class Accumulator(NetworkModel):
         Weight r in the training objective r · loss + (1−r) · multiplet cross-entropy.
     polish
         After training, optimize the last layer alone on the training series. Its loss is convex for
-        loss="lsel". This corrects the scale of large LLRs and takes a few dozen passes over the data.
+        loss="lsel". This corrects the scale of large LLRs and takes a few dozen passes over features that are
+        computed once.
     training
         Training options. None means the defaults of `Training`.
 
@@ -269,8 +270,9 @@ class Accumulator(NetworkModel):
         if self.body == "auto":
             return orders
         # Without a body of no finite order, the longest window replaces it.
-        longest = min(self._steps - 1, CANDIDATES[-1])
-        return [*sorted({longest, *(order for order in orders if order is not None)})]
+        finite = [order for order in orders if order is not None]
+        longest = min(self._steps - 1, max(CANDIDATES))
+        return [*finite, *({longest} - set(finite))]
 
     def _fresh(self, order: int | None, seed: int) -> AccumulatorModule:
         net = super()._fresh(order, seed)

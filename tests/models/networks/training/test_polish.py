@@ -147,5 +147,16 @@ def test_samples_of_extreme_scale_are_polished(factor):
     X, y, _ = gaussian(100, offset=1.0)
     net = made(AccumulatorModule, 0, hidden=4)
     report = polish(net, task(examples(factor * X[:60], y[:60]), examples(factor * X[60:], y[60:])))
-    assert np.isfinite(report["validation_loss"])
     assert report["validation_loss"] <= report["validation_loss_before"]
+    assert report["validation_loss"] < np.log(2)
+
+
+@pytest.mark.parametrize("validated", [False, True])
+def test_layer_of_diverged_training_is_polished(validated):
+    X, y, _ = gaussian(100, offset=1.0)
+    net = made(AccumulatorModule, 0, hidden=4)
+    with torch.no_grad():
+        net.readout.weight.mul_(1e6)
+    data = examples(X, y)
+    polish(net, task(data, data if validated else None))
+    assert ReadoutProblem(net, task(data)).value(read_parameters(net.readout), data) < np.log(2)

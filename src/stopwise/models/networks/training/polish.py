@@ -69,7 +69,8 @@ def polish(
     start = read_parameters(net.readout)
     begin = fit.beginning(start)
     if validation_set is None:
-        write_parameters(net.readout, fit.optimum(begin, ridges[-2], FINISHING))
+        fitted = fit.optimum(_better_start(problem, begin, train_set), ridges[-2], FINISHING)
+        write_parameters(net.readout, fitted)
         return {"ridge": ridges[-2]}
     before = problem.value(start, validation_set)
     # If the evidence is linear in the samples, learned features only add noise.
@@ -83,7 +84,7 @@ def polish(
     )
     with reporter:
         for name, rows in kept.items():
-            fitted, lowest = begin[-rows:], np.inf
+            fitted, lowest = _better_start(problem, begin[-rows:], validation_set), np.inf
             for ridge in ridges:
                 fitted = fit.optimum(fitted, ridge, COMPARING)
                 loss = problem.value(fitted, validation_set)
@@ -146,6 +147,15 @@ class _Fit:
         penalties[-1] = 0
         curvature = self.problem.curvature(start, self.data)
         return fit_ridge(self.loss, start, curvature, penalties, **limits)
+
+
+def _better_start(problem: ReadoutProblem, start: np.ndarray, data: Examples) -> np.ndarray:
+    """Return the trained parameters (f, K), or zeros if their loss is lower.
+
+    If training diverged, all scores are saturated and wrong. The solver could not start there.
+    """
+    zeros = np.zeros_like(start)
+    return min(start, zeros, key=lambda parameters: problem.value(parameters, data))
 
 
 def _padded(fitted: np.ndarray, rows: int) -> np.ndarray:
