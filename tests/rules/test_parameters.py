@@ -46,7 +46,7 @@ def test_evaluating_the_repr_gives_an_equal_rule(any_rule):
         pytest.skip("its arrays are too large to print")
     if np.size(any_rule.get_params().get("threshold")) > 100:
         pytest.skip("large arrays are printed as their shape")
-    assert eval(repr(any_rule)) == any_rule
+    assert eval(repr(any_rule), dict(vars(rules))) == any_rule
 
 
 def test_different_rules_are_not_equal(all_rules):

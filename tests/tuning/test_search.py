@@ -117,13 +117,13 @@ def test_trials_worse_than_the_median_are_pruned(data, monkeypatch):
 
 def test_auto_order_is_searched_once_per_study(data, monkeypatch):
     searches = []
-    choose = sw.models.Accumulator._choose_order
+    choose = sw.models.Accumulator._choose
 
     def counted(self, *arguments):
         searches.append(self.order)
-        return (1, None) if self.order == "auto" else choose(self, *arguments)
+        return {"order": 1} if self.order == "auto" else choose(self, *arguments)
 
-    monkeypatch.setattr(sw.models.Accumulator, "_choose_order", counted)
+    monkeypatch.setattr(sw.models.Accumulator, "_choose", counted)
     found = quick(data, trials=3, fixed={"polish": False}, space={"order": ["auto"], "hidden": [4, 8]})
     assert searches == ["auto", 1, 1]
     assert [trial.params["order"] for trial in found.trials] == [1, 1, 1]

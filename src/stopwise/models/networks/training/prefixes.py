@@ -29,7 +29,7 @@ def nodes(steps: int) -> np.ndarray:
     Examples
     --------
     >>> nodes(50).tolist()
-    [1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 37, 50]
+    [1, 2, 3, 4, 5, 7, 10, 14, 19, 26, 36, 50]
     >>> nodes(3).tolist()
     [1, 2, 3]
     """
