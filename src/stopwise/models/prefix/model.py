@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from stopwise.data.examples import Examples
 from stopwise.models.base import Model, OnEpoch
+from stopwise.models.networks.training.threads import one_blas_thread
 from stopwise.models.prefix.features import Features
 from stopwise.models.prefix.fitting import Series, fit_prefix
 from stopwise.models.prefix.folds import make_folds
@@ -26,6 +28,7 @@ from stopwise.validation import check_integer, inside
 MOST_SERIES = 20_000  # series that the heads are fitted to
 KERNEL_PRODUCTS = 2.5e12  # multiplications for kernel matrices; beyond, fewer convolution kernels are used
 FEWEST_KERNELS = 256
+WORTH_THREADS = 1000  # series from which matrix products are large enough for several threads
 
 
 class Prefix(Model):
@@ -103,12 +106,13 @@ class Prefix(Model):
         x = np.ascontiguousarray(x, dtype=np.float32)
         fold = make_folds(used.y, used.groups)
         series = Series(x, used.y, lengths, fold, examples.classes)
-        fitted = fit_prefix(
-            series,
-            kernels=self._affordable_kernels(len(used), examples.steps),
-            landmarks=self.landmarks,
-            random_state=random_state,
-        )
+        with nullcontext() if len(used) >= WORTH_THREADS else one_blas_thread():
+            fitted = fit_prefix(
+                series,
+                kernels=self._affordable_kernels(len(used), examples.steps),
+                landmarks=self.landmarks,
+                random_state=random_state,
+            )
         self.classes_count_, self.channels_ = examples.classes, examples.channels
         self.features_, self.heads_ = fitted.features, fitted.heads
         self.report_ = fitted.report
@@ -117,7 +121,8 @@ class Prefix(Model):
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Return the scores (B, T, K) of series x (B, T, C)."""
-        return all_scores(self.features_, self.heads_, np.ascontiguousarray(x, dtype=np.float32))
+        with one_blas_thread():
+            return all_scores(self.features_, self.heads_, np.ascontiguousarray(x, dtype=np.float32))
 
     def step(self, xp: Any = np) -> Step:
         """Return the streaming step; see `Model.step`."""
