@@ -21,7 +21,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Random seed of data and training.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare models on data with known log-likelihood ratios (about four minutes).
+    """Compare models on data with known log-likelihood ratios (about a minute).
 
     The log-likelihood ratios of a tanh LSTM saturate: they stop growing. Those of the other models do not.
     """
