@@ -7,7 +7,7 @@ are multiplied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +25,8 @@ PRODUCTS = 8  # number of directions of the products and of the linear features 
 EVIDENCE_LAGS = (0, 1, 2, 3, 5, 8)  # lags at which the covariances of the classes are compared
 EVIDENCE_SERIES = 1000  # number of series from which the directions are computed
 SHRINKAGE = 1e-3  # share of the mean variance that is added to the covariance
-UNITS = 48  # size of the random recurrent network
-GATES = (10, 16)  # number of random functions of the sample, and of units, that are multiplied
+UNITS = 16  # size of the random recurrent network, and number of random functions of a sample
+MEMORY = 0.5  # factor by which the state of the random recurrent network decays per step
 
 
 @dataclass(frozen=True)
@@ -191,18 +191,23 @@ def recurrent_features(z: Tensor, seed: int) -> Tensor:
     z = z[..., :PRODUCTS]
     generator = torch.Generator().manual_seed(seed)
 
-    def normal(*shape: int) -> Tensor:
+    def random(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator)
 
-    inputs = z.shape[-1]
-    recurrent = 0.7 * normal(UNITS, UNITS) / UNITS**0.5  # spectral radius about 0.7
-    driven = z @ (normal(inputs, UNITS) / inputs**0.5) + 0.5 * normal(UNITS)
-    gates = torch.tanh(z @ (1.5 * normal(inputs, GATES[0]) / inputs**0.5) + 0.5 * normal(GATES[0]))
+    recurrent = MEMORY * torch.linalg.qr(random(UNITS, UNITS))[0]
+    driven = z @ (0.7 * _directions(z.shape[-1], random)) + random(UNITS)
+    gates = torch.tanh(z @ _directions(z.shape[-1], random) + random(UNITS))
     units, state = torch.empty_like(driven), torch.zeros(len(z), UNITS)
     for step in range(z.shape[1]):
         state = torch.tanh(driven[:, step] + state @ recurrent)
         units[:, step] = state
-    before = torch.zeros_like(units[..., : GATES[1]])
-    before[:, 1:] = units[:, :-1, : GATES[1]]
+    before = torch.zeros_like(units)
+    before[:, 1:] = units[:, :-1]
     products = gates[..., :, None] * before[..., None, :]
     return torch.cat([units, products.flatten(-2)], dim=-1)
+
+
+def _directions(inputs: int, random: Callable[..., Tensor]) -> Tensor:
+    """Return random unit vectors (inputs, UNITS), in blocks of orthogonal ones: these vary less by chance."""
+    blocks = [torch.linalg.qr(random(inputs, inputs))[0] for _ in range(-(-UNITS // inputs))]
+    return torch.cat(blocks, dim=1)[:, :UNITS]

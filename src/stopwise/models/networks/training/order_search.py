@@ -29,13 +29,13 @@ from stopwise.models.networks.training.lags import (
     recurrent_features,
 )
 from stopwise.models.networks.training.loop import Task
-from stopwise.models.networks.training.prefixes import NODES, SEGMENT_STEPS, SEGMENTS, Features, Prefixes
+from stopwise.models.networks.training.prefixes import ROWS, Features, Prefixes
 
 CANDIDATES = (0, 1, 2, 3, 5, 8)
 # An order is clearly worse if its loss exceeds the best loss by this number of standard errors of the paired
 # difference. Fewer are enough if the excess is also a large fraction of the best loss, because overconfident
 # scores have large losses on few series, which makes the standard error large.
-CLEAR_STANDARD_ERRORS = 2.5
+CLEAR_STANDARD_ERRORS = 3.0
 FEWER_STANDARD_ERRORS, LARGE_SHARE_OF_LOSS = 1.5, 0.1
 SMALL_SHARE_OF_LOSS = 0.02  # an excess of less than this share is not worth a larger order
 # Limits of the search: enough data to rank the orders.
@@ -102,7 +102,7 @@ def search(
 
 def search_work(task: Task) -> int:
     """Return the approximate number of multiplications of one operation of the search."""
-    rows = min(SEARCH_SERIES, len(task.train_set)) * (NODES + SEGMENTS * SEGMENT_STEPS)
+    rows = min(SEARCH_SERIES, len(task.train_set)) * ROWS
     return rows * lag_width() * task.train_set.classes
 
 
@@ -149,7 +149,7 @@ class _Ladder:
     def climb(self, order: int | None, features: Sequence[Features]) -> float:
         """Add features, fit them, and return the held-out loss."""
         new = [torch.cat([part.rows(one) for one in features], dim=1) for part in (self.train, self.held)]
-        scale = _deviations(new[0])
+        scale = self.train.deviations(new[0])
         new = [block / scale for block in new]
         width = new[0].shape[1]
         # First the new features alone, added to the scores of the best fit so far.
@@ -245,12 +245,6 @@ def crosswise(losses: np.ndarray, weight: np.ndarray) -> np.ndarray:
         other = ~half if half.sum() < len(half) else half
         chosen[half] = losses[int((losses[:, other] @ weight[other]).argmin()), half]
     return chosen
-
-
-def _deviations(rows: Tensor) -> Tensor:
-    """Return the standard deviation (f,) of the accumulated features, 1 where it is 0."""
-    deviation = rows.std(0)
-    return torch.where(deviation > 1e-6 * deviation.max(), deviation, torch.ones(()))
 
 
 def choose(
