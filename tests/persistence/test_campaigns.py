@@ -233,7 +233,11 @@ def variants(name, count):
     clf = fit(name)
     made = []
     for i in range(count):
-        tensors = {key: value + i for key, value in clf.model_.tensors().items()}
+        # Integers describe the structure of a model, and other ones are refused.
+        tensors = {
+            key: value + i if value.is_floating_point() else value
+            for key, value in clf.model_.tensors().items()
+        }
         about = json.loads(json.dumps(describe(clf))) | {"steps": 6 + i}
         about["scoring"] = _scoring(about["model"], about["inputs"], about["classes"], tensors)
         seen = Fingerprints(clf._seen.hashes[: 15 * (i + 1)], clf._seen.scale)
