@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from stopwise.data.series import SeriesSet
     from stopwise.datasets.frames import from_frame
     from stopwise.decision import Decision, Decisions
-    from stopwise.estimator import EarlyClassifier, load
+    from stopwise.estimator import EarlyClassifier
+    from stopwise.loading import load
     from stopwise.persistence.folder import ModelFolderError
     from stopwise.rules import SPRT, FiniteHorizon, FixedTime, MaxProbability, Tapering
     from stopwise.streaming.stream import Stream
@@ -61,7 +62,7 @@ _MODULES = {
     "Streams": "streaming.streams",
     "Tapering": "rules",
     "from_frame": "datasets.frames",
-    "load": "estimator",
+    "load": "loading",
 }
 
 

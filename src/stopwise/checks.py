@@ -17,7 +17,8 @@ import torch
 from sklearn.base import clone
 
 from stopwise.datasets import gaussian
-from stopwise.estimator import EarlyClassifier, load
+from stopwise.estimator import EarlyClassifier
+from stopwise.loading import load
 from stopwise.rules import Rule
 from stopwise.rules.checks import applicable_checks, check_same_decisions
 

@@ -69,7 +69,7 @@ def calibrate(
     """Set a stopping rule with a guaranteed error rate, from labeled series not used in training."""
     check_folder_is_free(out or model, force or out in (None, model))
     series = read_labeled(data, channels, drop, layout=layout)
-    from stopwise.estimator import load
+    from stopwise.loading import load
 
     clf = load(model)
     clf.calibrate(

@@ -97,7 +97,7 @@ def decide(
     if idle is not None:
         check_real("--idle", idle, 0, open_low=True)
     from stopwise.cli.whole_files import decide_on_series, is_whole_file
-    from stopwise.estimator import load
+    from stopwise.loading import load
 
     clf = load(model)
     writer = DecisionWriter(sys.stdout.buffer, output_format, clf.classes_.tolist())

@@ -50,7 +50,7 @@ def evaluate(
 ) -> None:
     """Evaluate a trained model on labeled series: error rate, stopping time, speed-accuracy tradeoff."""
     from stopwise import plots
-    from stopwise.estimator import load
+    from stopwise.loading import load
     from stopwise.metrics import ausat, sat_curve, summarize
     from stopwise.rules import SPRT, Calibrated, observed_rate
 

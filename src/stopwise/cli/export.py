@@ -16,8 +16,8 @@ def export(
     out: Annotated[Path, typer.Argument(help="ONNX file to write.")],
 ) -> None:
     """Export one streaming step of a model as an ONNX graph, and test it with onnxruntime."""
-    from stopwise.estimator import load
     from stopwise.export import export_onnx
+    from stopwise.loading import load
 
     difference = export_onnx(load(model), out)
     console.print(

@@ -73,7 +73,7 @@ def fit_rule(
     """
     check_folder_is_free(out or model, force or out in (None, model))
     series = read_labeled(data, channels, drop, layout=layout)
-    from stopwise.estimator import load
+    from stopwise.loading import load
     from stopwise.metrics import summarize
 
     clf = load(model)

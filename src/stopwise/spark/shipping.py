@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from stopwise.estimator import EarlyClassifier, load
+from stopwise.estimator import EarlyClassifier
+from stopwise.loading import load
 
 LABEL_TYPES = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean"}  # others: string
 
