@@ -209,6 +209,31 @@ def test_a_custom_rule_is_loaded_by_its_class(clf, tmp_path):
     ):
         sw.load(tmp_path)
     assert sw.load(tmp_path, rule=Patient).rule_ == clf.rule_
+    with pytest.raises(ModelFolderError, match=r"holds Patient; got Forgetful\. Pass the class Patient"):
+        sw.load(tmp_path, rule=Forgetful)
+
+
+def test_a_class_of_rules_that_the_folder_does_not_hold_raises(clf, tmp_path):
+    clf.rule_ = sw.SPRT(2.0)
+    clf.save(tmp_path)
+    for other in (Patient, sw.FixedTime):
+        with pytest.raises(
+            ModelFolderError,
+            match=rf"which holds SPRT; got {other.__name__}. Omit `rule`; to change the rule",
+        ):
+            sw.load(tmp_path, rule=other)
+    assert sw.load(tmp_path, rule=sw.SPRT).rule_ == clf.rule_
+    with pytest.raises(TypeError, match="`rule` must be a class of stopping rules; got Patient"):
+        sw.load(tmp_path, rule=Patient(0.5))
+
+
+def test_a_custom_rule_may_be_only_a_parameter_or_only_in_use(clf, tmp_path):
+    other = sw.EarlyClassifier(clf.model, rule=Patient(0.5), progress=False)
+    other.fit(*sw.datasets.gaussian(40, channels=2, length=5, seed=0)[:2])
+    other.rule_ = sw.FixedTime(2)
+    other.save(tmp_path)
+    loaded = sw.load(tmp_path, rule=Patient)
+    assert (loaded.rule, loaded.rule_) == (other.rule, other.rule_)
 
 
 def test_saving_a_rule_that_cannot_be_loaded_raises(clf, tmp_path):

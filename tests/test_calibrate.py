@@ -94,9 +94,9 @@ def test_fit_rule_for_mean_time_and_harmonic_mean(clf):
 def test_fit_rule_without_new_series_raises(clf):
     with pytest.raises(ValueError, match="`X` and `y` are needed: this Accumulator has no held-out scores"):
         clf.fit_rule(cost=0.01)
-    with pytest.raises(ValueError, match="`X` and `y` are needed: this Accumulator has no held-out scores"):
+    with pytest.raises(ValueError, match="`X` is needed: this Accumulator has no held-out scores"):
         clf.fit_rule(y=NAMES[HELD], cost=0.01)
-    with pytest.raises(ValueError, match="`X` and `y` are needed: this Accumulator has no held-out scores"):
+    with pytest.raises(ValueError, match="`y` is needed: this Accumulator has no held-out scores"):
         clf.fit_rule(X[HELD], cost=0.01)
     with pytest.raises(ValueError, match="300 of 300 were given to fit"):
         clf.fit_rule(X[TRAIN], NAMES[TRAIN], cost=0.01)
@@ -122,7 +122,7 @@ def test_a_model_that_cross_fits_needs_no_further_series(goal, tmp_path):
     assert (decided.labels == NAMES[NEW]).mean() > 0.7
     clf.save(tmp_path)
     assert sw.load(tmp_path).rule_ == expected
-    with pytest.raises(ValueError, match="`X` and `y` are needed: this Prefix has no held-out scores"):
+    with pytest.raises(ValueError, match="`X` and `y` are needed: this Prefix was saved without"):
         sw.load(tmp_path).fit_rule(**goal)
 
 
@@ -136,6 +136,10 @@ def test_a_guarantee_needs_fresh_series():
     clf = early("prefix").fit(X[TRAIN], NAMES[TRAIN])
     with pytest.raises(ValueError, match="were given to fit"):
         clf.calibrate(X[TRAIN], NAMES[TRAIN], error_rate=0.1)
+    with pytest.raises(ValueError, match="a guarantee requires series that were not used in fit"):
+        clf.calibrate(error_rate=0.1)
+    with pytest.raises(ValueError, match=r"`y` is needed\. Pass series"):
+        clf.fit_rule(X[HELD], cost=0.1)
 
 
 def test_unequal_lengths(clf):

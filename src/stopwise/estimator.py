@@ -327,7 +327,7 @@ class EarlyClassifier(RuleFittingMixin, StreamingMixin, ClassifierMixin, BaseEst
         """
         return softmax(self.decide(X).scores.astype(np.float64) + np.log(self.prior_), axis=1)
 
-    def save(self, path: str | Path, *, fingerprints: bool = True) -> None:
+    def save(self, path: str | Path, *, fingerprints: bool = True, held_out: bool = False) -> None:
         """Save the fitted classifier to a folder, to be read by `stopwise.load`.
 
         Parameters
@@ -338,6 +338,9 @@ class EarlyClassifier(RuleFittingMixin, StreamingMixin, ClassifierMixin, BaseEst
             Whether to save the hashes of the training series. Without them, `calibrate` and `fit_rule` of the
             loaded classifier cannot check whether series were used in training. With them, someone who has
             a series can find out whether it was used in training.
+        held_out
+            Whether to save the held-out scores of the training series, with their classes and lengths, if the
+            model has them. With them, `fit_rule` of the loaded classifier works without further series.
 
         Examples
         --------
@@ -352,7 +355,12 @@ class EarlyClassifier(RuleFittingMixin, StreamingMixin, ClassifierMixin, BaseEst
         """
         check_is_fitted(self)
         seen = self._seen.to_text() if fingerprints and self._seen is not None else None
-        save_model(path, self.model_.tensors(), describe(self), seen)
+        if held_out and self._held_out is None:
+            raise ValueError(
+                f"`held_out`=True is not possible: {self._why_not_held_out()} Pass held_out=False."
+            )
+        scores = self._held_out.arrays() if held_out and self._held_out is not None else None
+        save_model(path, self.model_.tensors(), describe(self), seen, scores)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the classifier, its model and its rule.

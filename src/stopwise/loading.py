@@ -11,7 +11,7 @@ from stopwise import models
 from stopwise.estimator import EarlyClassifier
 from stopwise.models import Model
 from stopwise.models.registry import rebuild
-from stopwise.persistence.description import check_scoring, parameters, restore
+from stopwise.persistence.description import check_custom_rule, check_scoring, parameters, restore
 from stopwise.persistence.folder import ModelFolderError, load_model
 from stopwise.rules import Rule
 
@@ -28,7 +28,8 @@ def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | Non
     model
         An unfitted instance of the model, if the model is not part of stopwise.
     rule
-        The class of the stopping rule, if the rule is not part of stopwise.
+        The class of the stopping rule, if the rule is not part of stopwise. To use another rule than the
+        saved one, assign to ``clf.rule_``.
 
     Returns
     -------
@@ -46,14 +47,21 @@ def load(path: str | Path, *, model: Model | None = None, rule: type[Rule] | Non
     >>> bool((sw.load(folder).scores(X) == clf.scores(X)).all())
     True
     """
-    tensors, about, fingerprints = load_model(path)
+    if rule is not None and not (isinstance(rule, type) and issubclass(rule, Rule)):
+        raise TypeError(
+            f"`rule` must be a class of stopping rules; got {rule!r}. To change the rule of a loaded "
+            "classifier, assign to `clf.rule_`."
+        )
+    stored = load_model(path)
+    about = stored.about
     try:
         with np.errstate(all="ignore"):  # numbers that are too large are reported by the checks
-            scoring = check_scoring(about, tensors)
-            fitted = rebuild(about["model"], tensors, model)
+            scoring = check_scoring(about, stored.tensors)
+            fitted = rebuild(about["model"], stored.tensors, model)
+            check_custom_rule(about, rule)
             clf = EarlyClassifier(models.make(fitted), **parameters(about, rule))
             clf.model_, clf._scoring = fitted, scoring
-            restore(clf, about, fingerprints, rule)
+            restore(clf, stored, rule)
     except ModelFolderError as error:
         raise ModelFolderError(f"{path}: {shorten(str(error), 500, placeholder=' …')}") from None
     except Exception as error:  # a wrong value makes the constructors fail in many ways

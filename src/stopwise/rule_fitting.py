@@ -41,8 +41,8 @@ class RuleFittingMixin:
 
     def calibrate(
         self,
-        X: Any,
-        y: Any,
+        X: Any = None,
+        y: Any = None,
         *,
         error_rate: float | Mapping[Any, float] | None = None,
         accuracy_gap: float | Mapping[Any, float] | None = None,
@@ -63,7 +63,8 @@ class RuleFittingMixin:
         X
             Calibration series that were not used in `fit`: at least 59 for an error rate of 5 % with the
             default confidence. Series that equal a training series are left out with a warning; if they are
-            more than 5 %, an error is raised.
+            more than 5 %, an error is raised. Held-out scores of the training series give no guarantee,
+            because settings of the model were chosen with them.
         y
             (n,) labels of the calibration series.
         error_rate
@@ -97,6 +98,12 @@ class RuleFittingMixin:
         >>> clf.calibrate(X[100:], y[100:], error_rate=0.1).rule_.guarantee.confidence
         0.95
         """
+        check_is_fitted(self)
+        if X is None or y is None:
+            raise ValueError(
+                "`X` and `y` are needed: a guarantee requires series that were not used in fit(). Held-out "
+                "scores of the training series are not enough, because settings were chosen with them."
+            )
         series, indices, counted = self._fresh_series(X, y, copies)
         self.rule_ = rules.calibrate(
             self.scores(series),
@@ -134,7 +141,8 @@ class RuleFittingMixin:
         ----------
         X
             Series that were not used in `fit`, handled as in `calibrate`. None: use the held-out scores of
-            the training series. Models that cross-fit have them, such as `Prefix`, until they are saved.
+            the training series. Models that cross-fit have them, such as `Prefix`; a loaded classifier has
+            them if it was saved with ``held_out=True``.
         y
             (n,) labels of these series.
         cost
@@ -180,9 +188,10 @@ class RuleFittingMixin:
         if X is None and y is None and self._held_out is not None:
             scores, indices, lengths = self._held_out
         elif X is None or y is None:
+            missing = "`X` and `y` are" if X is None and y is None else f"`{'X' if X is None else 'y'}` is"
+            why = f": {self._why_not_held_out()}" if self._held_out is None else "."
             raise ValueError(
-                f"`X` and `y` are needed: this {type(self.model_).__name__} has no held-out scores of its "
-                "training series. Pass series that were not used in fit()."
+                f"{missing} needed{why} Pass series that were not used in fit(), as `X` and `y`."
             )
         else:
             series, indices, counted = self._fresh_series(X, y, copies)
@@ -192,6 +201,24 @@ class RuleFittingMixin:
             scores, indices, lengths, prior=self.prior_, classes=self.classes_.tolist(), **goal
         )
         return scores, indices, lengths
+
+    @property
+    def has_held_out_scores(self) -> bool:
+        """Whether `fit_rule` can use held-out scores of the training series instead of further series."""
+        return self._held_out is not None
+
+    def _why_not_held_out(self) -> str:
+        """Return a sentence that says why there are no held-out scores of the training series."""
+        name = type(self.model_).__name__
+        if self._held_out_lost:
+            return (
+                f"this {name} was saved without the held-out scores of its training series. To keep them, "
+                "use clf.save(path, held_out=True) after fit()."
+            )
+        return (
+            f"this {name} has no held-out scores of its training series; only models that cross-fit have "
+            "them, such as Prefix with up to 20 000 series."
+        )
 
     def _fresh_series(self, X: Any, y: Any, copies: str) -> tuple[SeriesSet, np.ndarray, np.ndarray]:
         """Return series, class indices and which series count as independent draws."""

@@ -96,3 +96,54 @@ def test_invalid_arguments_print_one_line_and_keep_the_model(folder, arguments, 
     data, *rest = arguments
     assert message in refusal("fit-rule", folder / "model", folder / data, *rest)
     assert (folder / "model" / "model.json").read_bytes() == before
+
+
+# Held-out scores
+
+PREFIX = ("--model", "prefix", "--set", "kernels=16")
+
+
+def test_held_out_scores_of_training_replace_data(run, folder):
+    model = folder / "crossed"
+    run("train", folder / "train.npz", "-o", model, *PREFIX, "--held-out-scores")
+    printed = run("fit-rule", model, "--cost", 0.01, "-o", folder / "crossed-line")
+    assert "on held-out scores of 200 series accuracy" in " ".join(printed.split())
+    data = sw.datasets.read(folder / "train.npz")
+    expected = sw.EarlyClassifier(sw.models.Prefix(kernels=16)).fit(data.X, data.y).fit_rule(cost=0.01)
+    assert sw.load(folder / "crossed-line").rule_ == expected.rule_
+    # The scores stay in the folder, also after a calibration.
+    run("calibrate", folder / "crossed-line", folder / "held.npz", "--error-rate", 0.3)
+    run("fit-rule", folder / "crossed-line", "--mean-time", 3)
+    assert sw.load(folder / "crossed-line").rule_ == expected.fit_rule(mean_time=3).rule_
+
+
+def test_without_data_and_held_out_scores_the_error_says_what_to_do(run, refusal, folder):
+    run("train", folder / "train.npz", "-o", folder / "plain", *PREFIX)
+    message = refusal("fit-rule", folder / "plain", "--cost", 0.01)
+    assert "this Prefix was saved without the held-out scores of its training series" in message
+    message = refusal("fit-rule", folder / "model", "--cost", 0.01)
+    assert "this Accumulator has no held-out scores" in message
+
+
+def test_a_model_without_held_out_scores_is_trained_and_saved_with_a_warning(run, folder):
+    options = ("--set", "order=0", "--set", "training.max_epochs=1", "--set", "polish=false")
+    with pytest.warns(UserWarning, match="--held-out-scores has no effect: this Accumulator has no held-out"):
+        run("train", folder / "train.npz", "-o", folder / "network", *options, "--held-out-scores")
+    assert not sw.load(folder / "network").has_held_out_scores
+
+
+def test_cross_fitting_never_splits_a_group(run, folder):
+    # Every group has its own level and a random label: only a series of the same group gives the label away.
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 5)
+    y = rng.integers(0, 2, 40)[groups]
+    X = 10 * rng.normal(size=(40, 1, 2))[groups] + rng.normal(size=(200, 8, 2))
+    order = rng.permutation(200)
+    np.savez(folder / "grouped.npz", X=X[order], y=y[order], person=groups[order])
+    accuracy = {}
+    for name, option in (("whole", ("--groups", "person")), ("split", ())):
+        run("train", folder / "grouped.npz", "-o", folder / name, *PREFIX, "--held-out-scores", *option)
+        scores, classes, _ = sw.load(folder / name)._held_out
+        accuracy[name] = (scores[:, -1].argmax(1) == classes).mean()
+    assert accuracy["split"] > 0.8
+    assert accuracy["whole"] < 0.65

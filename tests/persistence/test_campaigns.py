@@ -48,8 +48,9 @@ def fit(name):
 def behavior(clf):
     """Return all that a saved classifier consists of, and what it computes."""
     seen = None if clf._seen is None else clf._seen.to_text()
+    held_out = clf._held_out and [array.tobytes() for array in clf._held_out]
     decisions = clf.decide(X[:20])
-    return canonical(describe(clf)), seen, clf.scores(X[:20]).tobytes(), decisions.labels.tolist()
+    return canonical(describe(clf)), seen, held_out, clf.scores(X[:20]).tobytes(), decisions.labels.tolist()
 
 
 def attempt(folder):
@@ -119,16 +120,18 @@ def mutate_tensors(tensors, rng):
 
 def resealed(folder, rng):
     """Change the description or the tensors, with correct checksums, as an attacker can."""
-    tensors, about, seen = load_model(folder)
+    tensors, about, seen, held_out = load_model(folder)
     if rng.random() < 0.7:
         mutate_json(about, rng)
+    elif held_out is not None and rng.random() < 0.5:
+        mutate_tensors(held_out, rng)
     else:
         mutate_tensors(tensors, rng)
     with suppress(Exception):  # the description may have no model any more
         about["scoring"] = _scoring(about["model"], about["inputs"], about["classes"], tensors)
     shutil.rmtree(folder)
     added = ("sha256", "format", "format_version", "files", "versions")
-    save_model(folder, tensors, {k: v for k, v in about.items() if k not in added}, seen)
+    save_model(folder, tensors, {k: v for k, v in about.items() if k not in added}, seen, held_out)
     if rng.random() < 0.3:  # also the part that `save_model` writes
         about = json.loads((folder / ABOUT).read_text())
         mutate_json(about, rng)
@@ -168,7 +171,7 @@ def test_mutated_folders_are_refused_or_unchanged(name, full, tmp_path):
     """Damage is detected or has no effect. With correct checksums, a wrong value is a clear error."""
     rng = random.Random(name)
     clf = fit(name)
-    clf.save(tmp_path / "whole")
+    clf.save(tmp_path / "whole", held_out=clf.has_held_out_scores)
     expected = behavior(clf)
     counts, slowest = Counter(), 0.0
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -210,7 +213,7 @@ def used(clf):
 @each_model
 def test_every_bit_of_a_description_is_detected_or_has_no_effect(name, full, tmp_path):
     clf = fit(name)
-    clf.save(tmp_path)
+    clf.save(tmp_path, held_out=clf.has_held_out_scores)
     expected, counts = behavior(clf), Counter()
     data = (tmp_path / ABOUT).read_bytes()
     for bit in range(0, 8 * len(data), 1 if full else 101):
@@ -248,7 +251,7 @@ def variants(name, count):
 def which(folder, made):
     """Return the number of the complete model that the folder holds."""
     i = sw.load(folder).n_steps_ - 6
-    tensors, about, seen = load_model(folder)
+    tensors, about, seen, _ = load_model(folder)
     j = about["steps"] - 6
     assert all(torch.equal(tensors[key], value) for key, value in made[j][0].items())
     assert (about["scoring"], seen) == (made[j][1]["scoring"], made[j][2])

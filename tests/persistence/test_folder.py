@@ -38,8 +38,8 @@ def weights_of(folder):
 
 def assert_holds(folder, tensors, order=3, others=()):
     """Check that the folder holds this model and no other file."""
-    found, about, seen = load_model(folder)
-    assert (about["order"], seen) == (order, None)
+    found, about, seen, held_out = load_model(folder)
+    assert (about["order"], seen, held_out) == (order, None, None)
     assert all(torch.equal(found[name], tensors[name]) for name in tensors)
     names = [ABOUT, about["files"]["weights"]["file"], *others]
     assert sorted(file.name for file in folder.iterdir()) == sorted(names)
@@ -57,6 +57,20 @@ def test_fingerprints_are_a_file_of_their_own(folder):
     assert path.read_text() == "abc"
     assert "abc" not in (folder / ABOUT).read_text()
     save_model(folder, OLD, {"order": 3})
+    assert_holds(folder, OLD)
+
+
+def test_held_out_scores_are_a_file_of_their_own(folder):
+    save_model(folder, OLD, {"order": 3}, held_out={"y": np.arange(3)})
+    assert load_model(folder).held_out["y"].tolist() == [0, 1, 2]
+    (path,) = folder.glob("held_out-*.safetensors")
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(ModelFolderError, match=r"held_out-.* is damaged: its checksum differs"):
+        load_model(folder)
+    save_model(folder, OLD, {"order": 3}, held_out={"y": np.arange(4)})
+    assert load_model(folder).held_out["y"].tolist() == [0, 1, 2, 3]
+    save_model(folder, OLD, {"order": 3})
+    path.unlink()  # not what stopwise wrote, so it was kept
     assert_holds(folder, OLD)
 
 
@@ -261,7 +275,7 @@ def test_a_killed_save_leaves_a_complete_model(tmp_path):
         child.send_signal(signal.SIGKILL)
         child.wait()
         child.stdout.close()
-        tensors, about, _ = load_model(folder)
+        tensors, about, *_ = load_model(folder)
         assert (tensors["weight"] == about["order"]).all()
     save_model(folder, OLD, {"order": 3})
     assert_holds(folder, OLD)

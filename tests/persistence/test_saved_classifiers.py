@@ -45,7 +45,7 @@ def plain(about):
 
 def reseal(folder, change):
     """Change a saved description in place, with correct digests, as an attacker can."""
-    tensors, about, seen = load_model(folder)
+    tensors, about, seen, _ = load_model(folder)
     change(about)
     about["scoring"] = _scoring(about["model"], about["inputs"], about["classes"], tensors)
     save_model(folder, tensors, plain(about), seen)
@@ -109,9 +109,83 @@ def test_saved_fingerprints_are_used(clf, tmp_path):
 @pytest.mark.parametrize("text", ["\x00" * 8, "é" * 8, "~~~~~", "00000"])
 def test_damaged_fingerprints_raise(clf, tmp_path, text):
     clf.save(tmp_path)
-    tensors, about, _ = load_model(tmp_path)
+    tensors, about, *_ = load_model(tmp_path)
     save_model(tmp_path, tensors, plain(about), text)
     with pytest.raises(ModelFolderError, match="does not describe a stopwise model"):
+        sw.load(tmp_path)
+
+
+# Held-out scores
+
+
+@pytest.fixture(scope="module")
+def crossed():
+    ragged = [x[: 3 + i % 4] for i, x in enumerate(X[:200])]
+    return early("prefix").fit(ragged, NAMES[:200])
+
+
+@pytest.mark.parametrize("goal", [{"cost": 0.02}, {"mean_time": 3.0}, {"objective": "harmonic_mean"}])
+def test_saved_held_out_scores_fit_the_same_rule(crossed, tmp_path, goal):
+    crossed.save(tmp_path, held_out=True)
+    loaded = sw.load(tmp_path)
+    assert loaded.has_held_out_scores
+    for one, other in zip(loaded._held_out, crossed._held_out):
+        np.testing.assert_array_equal(one, other)
+    assert loaded.fit_rule(**goal).rule_ == crossed.fit_rule(**goal).rule_
+    loaded.save(tmp_path / "again", held_out=True)
+    assert sw.load(tmp_path / "again").fit_rule(**goal).rule_ == crossed.rule_
+
+
+def test_held_out_scores_are_left_out_by_default(crossed, tmp_path):
+    crossed.save(tmp_path)
+    assert not list(tmp_path.glob("held_out-*"))
+    loaded = sw.load(tmp_path)
+    for call in (lambda: loaded.fit_rule(cost=0.1), lambda: loaded.save(tmp_path, held_out=True)):
+        with pytest.raises(
+            ValueError, match=r"saved without .* To keep them, use clf.save\(path, held_out=True"
+        ):
+            call()
+    loaded.save(tmp_path)
+    with pytest.raises(ValueError, match="saved without the held-out scores"):
+        sw.load(tmp_path).fit_rule(cost=0.1)
+    assert loaded.fit_rule(X[200:], NAMES[200:], cost=0.1).rule_.horizon == 6
+
+
+def test_a_model_that_does_not_cross_fit_has_no_held_out_scores_to_save(tmp_path):
+    clf = fit("accumulator")
+    with pytest.raises(ValueError, match="`held_out`=True is not possible: this Accumulator has no held-out"):
+        clf.save(tmp_path / "model", held_out=True)
+    assert not (tmp_path / "model").exists()
+    clf.save(tmp_path)
+    with pytest.raises(ValueError, match=r"`X` and `y` are needed: this Accumulator has no .* Pass series"):
+        sw.load(tmp_path).fit_rule(cost=0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda held: held.pop("y"), "must have scores, y, lengths"),
+        (lambda held: held.update(y=held["y"] + 1), r"class indices in \[0, 1\]"),
+        (lambda held: held.update(lengths=held["lengths"] + 3), r"`lengths` must be in \[1, 6\]"),
+        (lambda held: held.update(scores=held["scores"][:, :, [0, 1, 1]]), "must have 2 classes; got 3"),
+        (lambda held: held.update(scores=held["scores"] * torch.nan), "must be finite"),
+        (lambda held: held.update(scores=torch.nan_to_num(held["scores"])), "must be NaN after the end"),
+        (lambda held: held.update(scores=held["scores"].bfloat16()), "does not describe a stopwise model"),
+    ],
+)
+def test_wrong_held_out_scores_raise(crossed, tmp_path, change, message):
+    crossed.save(tmp_path, held_out=True)
+    tensors, about, seen, held = load_model(tmp_path)
+    change(held)
+    save_model(tmp_path, tensors, plain(about), seen, held)
+    with pytest.raises(ModelFolderError, match=message):
+        sw.load(tmp_path)
+
+
+def test_the_note_about_held_out_scores_is_checked(crossed, tmp_path):
+    crossed.save(tmp_path)
+    reseal(tmp_path, lambda about: about.update(held_out="yes"))
+    with pytest.raises(ModelFolderError, match="`held_out` must be true or false; got 'yes'"):
         sw.load(tmp_path)
 
 
@@ -169,7 +243,7 @@ def test_a_model_that_cannot_be_saved_streams_and_has_a_digest_of_its_own():
 
 def test_weights_of_another_model_are_refused(clf, tmp_path):
     clf.save(tmp_path)
-    tensors, about, seen = load_model(tmp_path)
+    tensors, about, seen, _ = load_model(tmp_path)
     save_model(tmp_path, {name: value + 1 for name, value in tensors.items()}, plain(about), seen)
     with pytest.raises(ModelFolderError, match="the scoring digest differs"):
         sw.load(tmp_path)

@@ -82,7 +82,7 @@ def calibrate(
         conditional=conditional,
         copies=copies,
     )
-    clf.save(out or model)
+    clf.save(out or model, held_out=clf.has_held_out_scores)
     words = str(clf.rule_.guarantee)  # type: ignore[attr-defined]
     if as_json:
         summary = {"model": str(out or model), "rule": clf.rule_.to_dict(), "words": words}

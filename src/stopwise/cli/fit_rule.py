@@ -13,10 +13,10 @@ from stopwise.cli.common import (
     AsJson,
     Channels,
     Copies,
-    Data,
     Drop,
     Force,
     Layout,
+    OptionalData,
     app,
     check_folder_is_free,
     class_indices,
@@ -30,7 +30,7 @@ from stopwise.cli.common import (
 @app.command("fit-rule")
 def fit_rule(
     model: Annotated[Path, typer.Argument(help="Folder of a trained model.")],
-    data: Data,
+    data: OptionalData = None,
     cost: Annotated[
         float | None,
         typer.Option(help="Minimize the expected cost: this cost per sample, and --loss per wrong decision."),
@@ -69,10 +69,11 @@ def fit_rule(
 ) -> None:
     """Set the best stopping rule for a goal, from labeled series not used in training.
 
-    The rule has no guaranteed error rate; see `stopwise calibrate`.
+    Without DATA, the rule is fitted to the held-out scores of the training series, which
+    `stopwise train --held-out-scores` saves. The rule has no guaranteed error rate; see `stopwise calibrate`.
     """
     check_folder_is_free(out or model, force or out in (None, model))
-    series = read_labeled(data, channels, drop, layout=layout)
+    series = None if data is None else read_labeled(data, channels, drop, layout=layout)
     from stopwise.loading import load
     from stopwise.metrics import summarize
 
@@ -85,9 +86,12 @@ def fit_rule(
         "loss": losses,
         "method": method,
     }
-    labels = clf.classes_[class_indices(clf, series)]
-    scores, indices, lengths = clf._fit_rule(series.series, labels, copies, goal)
-    clf.save(out or model)
+    if series is None:
+        X, y = None, None
+    else:
+        X, y = series.series, clf.classes_[class_indices(clf, series)]
+    scores, indices, lengths = clf._fit_rule(X, y, copies, goal)
+    clf.save(out or model, held_out=clf.has_held_out_scores)
     seen = summarize(clf.rule_.with_prior(clf.prior_).decide(scores, lengths), indices, len(clf.classes_))
     if as_json:
         summary = {"model": str(out or model), "rule": clf.rule_.to_dict(), "observed": seen}
@@ -97,8 +101,9 @@ def fit_rule(
         return
     if isinstance(losses, dict):
         console.print(_loss_table(losses, clf.classes_.tolist()))
+    these = "these" if data is not None else "held-out scores of"
     console.print(
-        f"{clf.rule_!r}: on these {len(indices)} series accuracy {seen['accuracy']:.1%}, mean time "
+        f"{clf.rule_!r}: on {these} {len(indices)} series accuracy {seen['accuracy']:.1%}, mean time "
         f"{seen['mean_time']:.2f} samples, earliness {seen['earliness']:.3f}. No error rate is guaranteed; "
         "use `stopwise calibrate` for that.",
         highlight=False,

@@ -25,7 +25,7 @@ from stopwise.cli.common import (
     read_labeled,
 )
 from stopwise.cli.settings import ModelName, Settings, merge, option_table
-from stopwise.validation import check_choice
+from stopwise.validation import check_choice, warn
 
 SCALINGS: dict[str, bool | str] = {"each": True, "together": "together", "none": False}
 
@@ -72,6 +72,14 @@ def train(
         Path | None,
         typer.Option(help="File for the training state; an interrupted training resumes from it."),
     ] = None,
+    held_out_scores: Annotated[
+        bool,
+        typer.Option(
+            "--held-out-scores",
+            help="Save the held-out scores of the training series, with their classes: `stopwise fit-rule` "
+            "then needs no further series. Models that cross-fit have them, such as prefix.",
+        ),
+    ] = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -107,7 +115,10 @@ def train(
     rule = SPRT(threshold, error_rate=error_rate)
     clf = EarlyClassifier.from_settings(chosen, rule=rule, progress=not as_json)
     clf.fit(series.series, series.y, groups=series.groups, checkpoint=checkpoint)
-    clf.save(out)
+    if held_out_scores and not clf.has_held_out_scores:
+        # The training is saved: it may have taken hours.
+        warn(f"--held-out-scores has no effect: {clf._why_not_held_out()} `stopwise fit-rule` needs DATA.")
+    clf.save(out, held_out=held_out_scores and clf.has_held_out_scores)
     report: dict[str, Any] = clf.model_.report_
     history = report.get("history", [])
     best: dict[str, float] = min(
@@ -118,9 +129,10 @@ def train(
         summary = {"model": str(out), "classes": clf.classes_.tolist(), "order": order, "best": best}
         print(json.dumps(summary, indent=2))
         return
-    loss = f", validation loss {best['validation_loss']:.4g}" if "validation_loss" in best else ""
-    console.print(
-        f"Trained on {len(series)} series of {len(clf.classes_)} classes: "
-        f"{'no finite order' if order is None else f'order {order}'}, {len(history)} epochs{loss}."
-    )
+    details = ""
+    if history:  # of a network
+        loss = f", validation loss {best['validation_loss']:.4g}" if "validation_loss" in best else ""
+        found = "no finite order" if order is None else f"order {order}"
+        details = f": {found}, {len(history)} epochs{loss}"
+    console.print(f"Trained on {len(series)} series of {len(clf.classes_)} classes{details}.")
     console.print(f"Model: {out}\nNext: stopwise evaluate {out} TEST_DATA", soft_wrap=True)

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from stopwise import rules
 from stopwise.data.fingerprints import Fingerprints
+from stopwise.data.held_out import HeldOut
 from stopwise.data.inputs import MISSING, Inputs, check_standardize
 from stopwise.data.labels import check_prior_setting
 from stopwise.persistence.digests import canonical, digest_tensors
-from stopwise.persistence.folder import ModelFolderError
+from stopwise.persistence.folder import ModelFolderError, Stored
 from stopwise.rules import Rule
 from stopwise.rules.arrays import check_prior
 from stopwise.validation import check_choice, check_integer, check_names
@@ -41,6 +42,8 @@ def describe(clf: Any) -> dict[str, Any]:
         "inputs": clf.inputs_.to_dict(),
         "model": clf.model_.describe(),
         "rule": clf.rule_.to_dict(),
+        # Whether the fit had held-out scores, also if they are not saved.
+        "held_out": clf._held_out is not None or clf._held_out_lost,
     }
 
 
@@ -83,8 +86,9 @@ def parameters(about: dict[str, Any], rule: type[Rule] | None) -> dict[str, Any]
     return params | {"prior": dict(zip(names, about["shares"]))}
 
 
-def restore(clf: Any, about: dict[str, Any], fingerprints: str | None, rule: type[Rule] | None) -> None:
+def restore(clf: Any, stored: Stored, rule: type[Rule] | None) -> None:
     """Set the fitted attributes of a classifier except the model."""
+    about = stored.about
     clf.classes_ = _classes_from_json(about["classes"])
     clf.prior_ = np.array(check_prior(about["shares"], len(clf.classes_)))
     clf.n_steps_ = check_integer("steps", about["steps"], 1)
@@ -96,14 +100,39 @@ def restore(clf: Any, about: dict[str, Any], fingerprints: str | None, rule: typ
     clf.rule_ = read_rule(about["rule"], rule)
     # A rule for another number of classes raises an error here instead of at the first decision.
     clf.rule_.with_prior(clf.prior_).accept(np.zeros((1, len(clf.classes_))), 1)
-    clf._seen = None if fingerprints is None else Fingerprints.from_text(fingerprints)
+    seen = stored.fingerprints
+    clf._seen = None if seen is None else Fingerprints.from_text(seen)
+    clf._held_out = None if stored.held_out is None else _held_out(stored.held_out, len(clf.classes_))
+    if not isinstance(about["held_out"], bool):
+        raise ValueError(f"`held_out` must be true or false; got {about['held_out']!r:.50}.")
+    clf._held_out_lost = about["held_out"] and clf._held_out is None
+
+
+def _held_out(tensors: Mapping[str, Tensor], classes: int) -> HeldOut:
+    return HeldOut.from_arrays({name: tensor.numpy() for name, tensor in tensors.items()}, classes)
+
+
+def check_custom_rule(about: dict[str, Any], custom: type[Rule] | None) -> None:
+    """Raise an error if the class of a custom rule is given, but no rule of the description is of it."""
+    if custom is None:
+        return
+    named = [values.get("rule") for values in (about["rule"], about["params"]["rule"]) if values is not None]
+    if custom.__name__ not in named:
+        own = [name for name in named if name not in rules.__all__]
+        remedy = (
+            f"Pass the class {own[0]!s:.80}." if own else "Omit `rule`; to change the rule, set `clf.rule_`."
+        )
+        raise ModelFolderError(
+            f"`rule` must be the class of a custom rule of this folder, which holds {named[0]!s:.80}; got "
+            f"{custom.__name__}. {remedy}"
+        )
 
 
 def read_rule(values: dict[str, Any], custom: type[Rule] | None) -> Rule:
     """Return the rule that `to_dict` described: a rule of stopwise, or of the class `custom`."""
     if custom is not None and values.get("rule") == custom.__name__:
         return custom.from_dict(values)
-    if custom is None and values.get("rule") not in rules.__all__:
+    if values.get("rule") not in rules.__all__:
         raise ModelFolderError(
             f"the stopping rule {values.get('rule')} is not part of stopwise: pass its class as `rule`."
         )

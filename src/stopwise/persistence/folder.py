@@ -1,4 +1,6 @@
-"""Model folders: a readable `model.json`, the weights, and the fingerprints of the training series.
+"""Model folders: a readable `model.json`, the weights, and what is known of the training series.
+
+The latter are files of their own that can be left out: fingerprints of the series, and held-out scores.
 
 The names of the files that `model.json` refers to contain a hash of their content. A save writes them first
 and then replaces `model.json` atomically. So the folder holds a complete model at any time, even if a save is
@@ -35,7 +37,7 @@ FORMAT = "stopwise-model"
 FORMAT_VERSION = 3
 ABOUT = "model.json"
 DIGEST = "sha256"
-SUFFIXES = {"weights": ".safetensors", "fingerprints": ".txt"}
+SUFFIXES = {"weights": ".safetensors", "fingerprints": ".txt", "held_out": ".safetensors"}
 PART_NAMES = "|".join(rf"{kind}-[0-9a-f]{{16}}{re.escape(end)}" for kind, end in SUFFIXES.items())
 # Parsed JSON takes many times the memory of its text.
 MOST_BYTES = {ABOUT: 1 << 28, "fingerprints": 1 << 24}
@@ -63,11 +65,14 @@ class Stored(NamedTuple):
         Description, the content of `model.json`.
     fingerprints
         Fingerprints of the training series as text; None if they were not saved.
+    held_out
+        Held-out scores of the training series, as tensors by name; None if they were not saved.
     """
 
     tensors: dict[str, Tensor]
     about: dict[str, Any]
     fingerprints: str | None
+    held_out: dict[str, Tensor] | None
 
 
 def versions() -> dict[str, str]:
@@ -91,6 +96,7 @@ def save_model(
     tensors: Mapping[str, Tensor | np.ndarray],
     about: dict[str, Any],
     fingerprints: str | None = None,
+    held_out: Mapping[str, np.ndarray] | None = None,
 ) -> None:
     """Write a model to `folder`, and replace the model that is there, if any.
 
@@ -101,6 +107,8 @@ def save_model(
     parts = {"weights": files.pack(tensors, {"kind": "weights"})}
     if fingerprints is not None:
         parts["fingerprints"] = fingerprints.encode()
+    if held_out is not None:
+        parts["held_out"] = files.pack(held_out, {"kind": "held_out"})
     hashes = {kind: hashlib.sha256(data).hexdigest() for kind, data in parts.items()}
     names = {kind: f"{kind}-{digest[:16]}{SUFFIXES[kind]}" for kind, digest in hashes.items()}
     text = _sealed(about, {kind: {"file": names[kind], DIGEST: hashes[kind]} for kind in parts})
@@ -143,12 +151,19 @@ def _load(folder: Path, about: dict[str, Any]) -> Stored:
     if not isinstance(stored, dict) or not {"weights"} <= stored.keys() <= SUFFIXES.keys():
         raise ModelFolderError(f"{folder / ABOUT} is damaged: it does not name the weights file.")
     data = {kind: _part(folder, kind, entry) for kind, entry in stored.items()}
+    tensors = _unpacked(data["weights"], folder / stored["weights"]["file"])
+    held_out = None
+    if "held_out" in data:
+        held_out = _unpacked(data["held_out"], folder / stored["held_out"]["file"])
+    seen = data.get("fingerprints")
+    return Stored(tensors, about, None if seen is None else seen.decode("ascii", "replace"), held_out)
+
+
+def _unpacked(data: bytes, path: Path) -> dict[str, Tensor]:
     try:
-        tensors, _ = files.unpack(data.pop("weights"), folder / stored["weights"]["file"])
+        return files.unpack(data, path)[0]
     except files.TensorFileError as error:
         raise ModelFolderError(str(error)) from error
-    seen = data.get("fingerprints")
-    return Stored(tensors, about, None if seen is None else seen.decode("ascii", "replace"))
 
 
 def _parsed(folder: Path, text: bytes) -> dict[str, Any]:
