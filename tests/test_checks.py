@@ -1,4 +1,6 @@
 import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 import stopwise as sw
 from helpers import NETWORKS, early
@@ -25,6 +27,9 @@ ESTIMATORS = [
     small("accumulator", order="auto", body="filter", states=3, missing="mask"),
     small("tandemformer", pooling="one-token", positions="learned", order=2),
     small(CUSTOM, polish=True),
+    sw.EarlyClassifier(sw.models.FromProbabilities(LogisticRegression())),
+    sw.EarlyClassifier(sw.models.FromProbabilities(RidgeClassifier(), lengths=[3, 6]), missing="mask"),
+    sw.EarlyClassifier(sw.models.FromProbabilities(RandomForestClassifier(5), lengths=[1, 4])),
 ]
 
 
@@ -43,6 +48,9 @@ def test_every_estimator_passes_the_checks(check):
 
 def test_every_model_is_checked():
     assert set(sw.models.MODELS) <= {estimator.model.name for estimator in ESTIMATORS}
+    public = [getattr(sw.models, name) for name in sw.models.__all__]
+    kinds = {kind for kind in public if isinstance(kind, type) and issubclass(kind, sw.models.Model)}
+    assert kinds - {sw.models.Model} <= {type(estimator.model) for estimator in ESTIMATORS}
 
 
 class NonCausal(modules.LSTMModule):
@@ -77,3 +85,15 @@ def test_a_subclass_of_a_built_in_model_passes_the_check_of_saving():
     training = sw.models.Training(max_epochs=1, batch_size=16)
     clf = sw.EarlyClassifier(Renamed(order=0, hidden=4, polish=False, training=training))
     checks.check_save_and_pickle_round_trip(clf)
+
+
+class Unsaved(sw.models.FromProbabilities):
+    """A model that says that it cannot be saved, but is saved."""
+
+    def tensors(self):
+        return {}
+
+
+def test_a_model_that_cannot_be_saved_must_refuse():
+    with pytest.raises(AssertionError, match="was saved although"):
+        checks.check_save_and_pickle_round_trip(sw.EarlyClassifier(Unsaved(LogisticRegression())))

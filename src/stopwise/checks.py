@@ -10,6 +10,7 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -141,16 +142,34 @@ def check_streams_equal_whole_series(estimator: EarlyClassifier) -> None:
 
 
 def check_save_and_pickle_round_trip(estimator: EarlyClassifier) -> None:
-    """Check that a saved or pickled classifier gives identical scores and decisions."""
+    """Check that a saved or pickled classifier gives identical scores and decisions.
+
+    A model that cannot be saved must say so and leave nothing behind.
+    """
     clf, X, _ = _fitted(estimator)
+    copies = [pickle.loads(pickle.dumps(clf))]
     with tempfile.TemporaryDirectory() as folder:
-        clf.save(folder)
-        # Not `model_.name`, which a subclass of a built-in model inherits.
-        built_in = clf.model_.describe()["name"] is not None
-        loaded = load(folder, model=None if built_in else clone(clf.model_))
-    for other in (loaded, pickle.loads(pickle.dumps(clf))):
+        if clf.model_.can_be_saved:
+            clf.save(folder)
+            # Not `model_.name`, which a subclass of a built-in model inherits.
+            built_in = clf.model_.describe()["name"] is not None
+            copies.append(load(folder, model=None if built_in else clone(clf.model_)))
+        else:
+            _check_saving_is_refused(clf, Path(folder))
+    for other in copies:
         assert np.array_equal(other.scores(X), clf.scores(X))
         check_same_decisions(other.decide(X), clf.decide(X))
+
+
+def _check_saving_is_refused(clf: EarlyClassifier, folder: Path) -> None:
+    message = None
+    try:
+        clf.save(folder)
+    except TypeError as error:
+        message = str(error)
+    assert message is not None, "the model was saved although it says that it cannot be"
+    assert "cannot be saved" in message, "the error must say that the model cannot be saved"
+    assert not any(folder.iterdir()), "a refused save must leave no files"
 
 
 ESTIMATOR_CHECKS = [

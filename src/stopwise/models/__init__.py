@@ -4,6 +4,7 @@
 - `Stack` uses the best of several models, or a combination; "auto" is this model with its defaults.
 - `Accumulator` adds up increments of evidence.
 - `B2BsqrtTandem` and `Tandemformer` are the networks of the paper; `TanhTandem` provides its baselines.
+- `FromProbabilities` wraps a classifier of scikit-learn or aeon.
 - `Network` wraps a custom torch module.
 - `Training` holds the training options that all networks share.
 - `Model` is the base class for custom models that are not networks.
@@ -11,6 +12,7 @@
 """
 
 from stopwise.models.base import Model
+from stopwise.models.from_probabilities import FromProbabilities
 from stopwise.models.networks.accumulator import Accumulator
 from stopwise.models.networks.lstm import B2BsqrtTandem, TanhTandem
 from stopwise.models.networks.modules import Evidence, Integrator, WindowIntegrator
@@ -29,6 +31,7 @@ __all__ = [
     "Accumulator",
     "B2BsqrtTandem",
     "Evidence",
+    "FromProbabilities",
     "Integrator",
     "Model",
     "Network",

@@ -69,6 +69,8 @@ class Model(BaseEstimator, ABC):
     name: ClassVar[str | None] = None
     # Whether `fit` sets `held_out_scores_`.
     cross_fits: ClassVar[bool] = False
+    # Whether `tensors` and `restore` are implemented.
+    can_be_saved: ClassVar[bool] = True
 
     report_: dict[str, Any]
     held_out_scores_: np.ndarray | None = None
@@ -116,6 +118,14 @@ class Model(BaseEstimator, ABC):
 
         The scores at step t must depend only on the samples up to step t.
         """
+
+    def last_scores(self, x: np.ndarray) -> np.ndarray:
+        """Return the scores (B, K) after the last sample of series x (B, T, C).
+
+        Streams of models without a step of their own use this method. Override it if it can be faster than
+        `scores`.
+        """
+        return self.scores(x)[:, -1]
 
     def step(self, xp: Any = np) -> Step:
         """Return the streaming step, which updates the scores of streams by one sample.

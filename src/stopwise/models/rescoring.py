@@ -76,5 +76,5 @@ class RescoringStep(Step):
         scores = np.empty((len(samples), self.classes))
         for length in np.unique(time):  # streams of equal length are scored in one batch
             rows = np.flatnonzero(time == length)
-            scores[rows] = self._model.scores(samples[rows, :length])[:, -1]
+            scores[rows] = self._model.last_scores(samples[rows, :length])
         return scores

@@ -10,6 +10,8 @@ from scipy.special import log_softmax
 
 NEWTON_STEPS = 30
 LARGEST_SCALE = 100.0
+MATRIX_PENALTIES = (1.0, 10.0, 100.0, 1000.0)
+PENALTY_HEADS = 8  # heads on which the penalty is chosen
 
 
 def log_loss(logits: np.ndarray, y: np.ndarray) -> float:
@@ -74,3 +76,25 @@ def left_out_logits(z: np.ndarray, y: np.ndarray, penalty: float, folds: Sequenc
         matrix, bias = fit_matrix(z[others], y[others], penalty)
         found[fold] = z[fold] @ matrix + bias
     return found
+
+
+def choose_penalty(
+    z: Sequence[np.ndarray], y: Sequence[np.ndarray], folds: Sequence[Sequence[np.ndarray]]
+) -> float:
+    """Return the penalty of `fit_matrix` with the least held-out log loss, over some of the heads.
+
+    Parameters
+    ----------
+    z
+        Scaled and centered outputs (n, K) of each head.
+    y
+        Class indices (n,) of the series of each head.
+    folds
+        Rows of each fold, for each head.
+    """
+    tried = np.unique(np.linspace(0, len(z) - 1, PENALTY_HEADS).astype(int))
+    losses = [
+        sum(log_loss(left_out_logits(z[g], y[g], one, folds[g]), y[g]) for g in tried)
+        for one in MATRIX_PENALTIES
+    ]
+    return MATRIX_PENALTIES[int(np.argmin(losses))]

@@ -37,3 +37,18 @@ def make_folds(y: np.ndarray, groups: np.ndarray | None, folds: int = FOLDS) -> 
         load[best] += counts[group]
         fold[owner == group] = best
     return fold
+
+
+def check_enough(y: np.ndarray, classes: int, groups: np.ndarray | None) -> None:
+    """Raise a ValueError if there are too few series, classes or groups to leave some out."""
+    counts = np.bincount(y, minlength=classes)
+    if len(y) < 2 * classes or (counts > 1).sum() < 2:
+        raise ValueError(
+            f"`X` must have at least two series of each class, on average, so that some can be left out; got "
+            f"{len(y)} series of {classes} classes. Provide more series."
+        )
+    if groups is not None and len(np.unique(groups)) < 2:
+        raise ValueError(
+            "`groups` must have at least two different groups, so that one can be left out; got one. Pass "
+            "`groups`=None only if the series are independent."
+        )

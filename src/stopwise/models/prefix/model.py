@@ -16,7 +16,7 @@ from stopwise.models.base import Model, OnEpoch
 from stopwise.models.networks.training.threads import one_blas_thread
 from stopwise.models.prefix.features import Features
 from stopwise.models.prefix.fitting import Series, fit_prefix
-from stopwise.models.prefix.folds import make_folds
+from stopwise.models.prefix.folds import check_enough, make_folds
 from stopwise.models.prefix.grid import head_steps
 from stopwise.models.prefix.heads import Heads, all_scores, held
 from stopwise.models.prefix.kernels import GROUP, POOLS
@@ -100,7 +100,7 @@ class Prefix(Model):
         if self.kernels % GROUP:
             raise ValueError(f"`kernels` must be a multiple of {GROUP}; got {self.kernels}.")
         check_integer("landmarks", self.landmarks, 2 * examples.classes)
-        _check_enough(examples)
+        check_enough(examples.y, examples.classes, examples.groups)
         used = examples.sample(MOST_SERIES, random_state)
         x, lengths = used.read(np.arange(len(used)))
         x = np.ascontiguousarray(x, dtype=np.float32)
@@ -152,21 +152,6 @@ class Prefix(Model):
         per_kernel = 2 * POOLS * 2 * n * min(n, self.landmarks) * heads  # both blocks
         most = int(KERNEL_PRODUCTS / per_kernel) // GROUP * GROUP
         return min(self.kernels, max(most, FEWEST_KERNELS))
-
-
-def _check_enough(examples: Examples) -> None:
-    """Raise a ValueError if there are too few series, classes or groups to leave some out."""
-    counts = np.bincount(examples.y, minlength=examples.classes)
-    if len(examples) < 2 * examples.classes or (counts > 1).sum() < 2:
-        raise ValueError(
-            f"`X` must have at least two series of each class, on average, so that some can be left out; got "
-            f"{len(examples)} series of {examples.classes} classes. Provide more series."
-        )
-    if examples.groups is not None and len(np.unique(examples.groups)) < 2:
-        raise ValueError(
-            "`groups` must have at least two different groups, so that one can be left out; got one. Pass "
-            "`groups`=None only if the series are independent."
-        )
 
 
 def _held_out_scores(
