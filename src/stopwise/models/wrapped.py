@@ -152,8 +152,8 @@ def _named_errors(estimator: Any, given: str) -> Iterator[None]:
         yield
     except Exception as error:
         raise ValueError(
-            f"`estimator` {type(estimator).__name__} failed on {given}: {str(error)[:300]} Choose other "
-            "`lengths` or another estimator."
+            f"`estimator` {type(estimator).__name__} failed on {given}: {str(error)[:300].rstrip('. ')}. "
+            "Choose other `lengths` or another estimator."
         ) from error
 
 
