@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stopwise.estimator import EarlyClassifier
     from stopwise.loading import load
     from stopwise.persistence.folder import ModelFolderError
+    from stopwise.reporting import Report, report
     from stopwise.rules import SPRT, FiniteHorizon, FixedTime, MaxProbability, Tapering
     from stopwise.streaming.stream import Stream
     from stopwise.streaming.streams import Streams
@@ -32,6 +33,7 @@ __all__ = [
     "FixedTime",
     "MaxProbability",
     "ModelFolderError",
+    "Report",
     "SeriesSet",
     "Stream",
     "Streams",
@@ -43,6 +45,7 @@ __all__ = [
     "metrics",
     "models",
     "plots",
+    "report",
     "rules",
 ]
 
@@ -56,6 +59,7 @@ _MODULES = {
     "FixedTime": "rules",
     "MaxProbability": "rules",
     "ModelFolderError": "persistence.folder",
+    "Report": "reporting",
     "SPRT": "rules",
     "SeriesSet": "data.series",
     "Stream": "streaming.stream",
@@ -63,6 +67,7 @@ _MODULES = {
     "Tapering": "rules",
     "from_frame": "datasets.frames",
     "load": "loading",
+    "report": "reporting",
 }
 
 
