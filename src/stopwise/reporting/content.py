@@ -13,8 +13,9 @@ from stopwise.reporting.examples import choose_examples, describe_examples, draw
 from stopwise.reporting.packing import pack, pack_records, ranked_records
 from stopwise.reporting.positions import common_threshold, slider_thresholds
 from stopwise.reporting.reliability import reliability
-from stopwise.reporting.summary import rule_in_words, rule_name
-from stopwise.rules import FixedTime, Rule
+from stopwise.reporting.summary import rule_as_text, rule_name
+from stopwise.rules import Rule
+from stopwise.rules.arrays import add_log_prior
 
 MOST_FIXED = 100  # points of the curve that decides every series at the same step
 
@@ -48,12 +49,12 @@ def numbers(
     curve, own = sat_curve(scores, y, lengths), common_threshold(rule, classes)
     thresholds = slider_thresholds(curve, len(y), own)
     records = ranked_records(scores, lengths, thresholds)
-    last = scores[np.arange(len(y)), lengths - 1].astype(np.float64)  # (n, K)
+    last = scores[np.arange(len(y)), lengths - 1]  # (n, K)
     rows = choose_examples(decisions, y, classes)
     return {
         "y": pack(y),
         "lengths": pack(lengths),
-        "at_end": pack((last + np.log(prior)).argmax(-1)),
+        "at_end": pack(add_log_prior(last, prior).argmax(-1)),
         "thresholds": [float(value) if np.isfinite(value) else None for value in thresholds],
         "counts": pack(records.counts),
         "records": pack_records(records),
@@ -74,7 +75,7 @@ def _described(
     given = getattr(rule, "prior", None)
     return {
         "name": rule_name(rule),
-        "words": rule_in_words(rule, classes),
+        "words": rule_as_text(rule, classes),
         "position": None if own is None else int(np.searchsorted(thresholds, own)),
         "labels": pack(decisions.labels),
         "times": pack(decisions.times),
@@ -91,8 +92,9 @@ def _same_step(
     longest = int(lengths.max())
     found: dict[str, list[float]] = {"time": [], "error": [], "macro": []}
     for step in np.unique(np.linspace(1, longest, min(longest, MOST_FIXED)).round().astype(int)):
-        decisions = FixedTime(int(step)).with_prior(prior).decide(scores, lengths)
-        found["time"].append(float(decisions.times.mean()))
-        found["error"].append(float((decisions.labels != y).mean()))
-        found["macro"].append(error_rates(decisions.labels, y, scores.shape[-1])[0])
+        times = np.minimum(step, lengths)
+        labels = add_log_prior(scores[np.arange(len(y)), times - 1], prior).argmax(-1)
+        found["time"].append(float(times.mean()))
+        found["error"].append(float((labels != y).mean()))
+        found["macro"].append(error_rates(labels, y, scores.shape[-1])[0])
     return found

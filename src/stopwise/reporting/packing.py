@@ -59,7 +59,7 @@ def ranked_records(scores: np.ndarray, lengths: np.ndarray, thresholds: np.ndarr
 def pack_records(records: Ranked) -> str:
     """Return records as base64 text.
 
-    A record is its difference from the record before (from zeros for the first one of a series). The first
+    A record is its difference from the record before (from zeros at the start of a series). The first
     byte holds the increase of the rank minus 1 (4 bits), of the time minus 1 (3 bits), and whether the class
     differs from that of the record before (1 bit). The largest value of the first two means that the rest
     follows, and a new class follows too, each as a number of 7 bits per byte, low bits first, with the high

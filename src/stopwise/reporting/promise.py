@@ -78,7 +78,7 @@ def _limit(who: str | None, level: float, observed: float, series: int) -> Limit
     return Limit(who, level, observed, series, CHANCE_EXPLAINS if usual else BROKEN)
 
 
-def in_words(found: list[Limit], rule: Calibrated) -> list[str]:
+def as_text(found: list[Limit], rule: Calibrated) -> list[str]:
     """Return one sentence per limit: what was observed, and how it compares."""
     what = "decided wrongly" + (
         " but correctly at the end" if rule.guarantee.target == "accuracy_gap" else ""

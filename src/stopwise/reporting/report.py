@@ -16,7 +16,7 @@ from stopwise.reporting.content import numbers
 from stopwise.reporting.html import framed, page
 from stopwise.reporting.origin import describe_origin, describe_training
 from stopwise.reporting.promise import limits
-from stopwise.reporting.summary import promise_in_words, rule_in_words, sentences, tiles
+from stopwise.reporting.summary import promise_as_text, rule_as_text, sentences, tiles
 from stopwise.rules import Calibrated, FiniteHorizon
 from stopwise.rules.finite_horizon.held_out import check_loss
 from stopwise.rules.fitting import loss_table
@@ -149,8 +149,8 @@ def report(
             tiles(decisions, indices, len(names), promised),
             [
                 *sentences(decisions, at_end, indices, names, seen),
-                rule_in_words(rule, len(names)),
-                *promise_in_words(rule, promised),
+                rule_as_text(rule, len(names)),
+                *promise_as_text(rule, promised),
             ],
             made | numbers(rule, decisions, scores, indices, lengths, clf.prior_),
         )

@@ -10,7 +10,7 @@ import numpy as np
 from stopwise.decision import Decisions
 from stopwise.metrics import summarize
 from stopwise.reporting.positions import common_threshold
-from stopwise.reporting.promise import BROKEN, CHANCE_EXPLAINS, KEPT, Limit, in_words
+from stopwise.reporting.promise import BROKEN, CHANCE_EXPLAINS, KEPT, Limit, as_text
 from stopwise.reporting.wording import fixed, percent
 from stopwise.rules import (
     Calibrated,
@@ -115,11 +115,11 @@ def sentences(
     return found
 
 
-def promise_in_words(rule: Rule, promised: list[Limit] | None) -> list[str]:
+def promise_as_text(rule: Rule, promised: list[Limit] | None) -> list[str]:
     """Return the guarantee of a rule and what was observed, or that there is none."""
     if promised is None or not isinstance(rule, Calibrated):
         return ["No error rate is promised. Calibrate the classifier on fresh series to get a guarantee."]
-    return [f"Promised: {rule.guarantee}", *in_words(promised, rule)]
+    return [f"Promised: {rule.guarantee}", *as_text(promised, rule)]
 
 
 def rule_name(rule: Rule) -> str:
@@ -131,13 +131,13 @@ def rule_name(rule: Rule) -> str:
     return repr(rule)
 
 
-def rule_in_words(rule: Rule, classes: int) -> str:
+def rule_as_text(rule: Rule, classes: int) -> str:
     """Return how a rule decides, as a sentence.
 
     Examples
     --------
     >>> from stopwise.rules import SPRT
-    >>> rule_in_words(SPRT(2.5), 2)
+    >>> rule_as_text(SPRT(2.5), 2)
     'The rule stops as soon as one class leads every other class by a log-likelihood ratio of 2.5.'
     """
     stops = "The rule stops as soon as"

@@ -55,7 +55,7 @@ function buildNumbers() {
 function buildClasses() {
   const table = document.getElementById("classes");
   const head = element("tr", {}, element("thead", {}, table));
-  ["class", "series", "wrong", "samples", "stopping times"].forEach((name) => element("th", { scope: "col" }, head, name));
+  ["class", "series", "wrong", "samples", "stopping times (steps)"].forEach((name) => element("th", { scope: "col" }, head, name));
   const body = element("tbody", {}, table);
   const rows = data.classes.map((name) => {
     const line = element("tr", {}, body);
@@ -81,7 +81,7 @@ const barX = scale(0, bin.count, 0, BARS.width);
 function drawAxis(cell) {
   const last = bin.count * bin.width;
   const line = element("div", { class: "ends" }, cell);
-  ["step 1", `step ${Math.round(last / 2)}`, `step ${last}`].forEach((text) => element("span", {}, line, text));
+  [1, Math.round(last / 2), last].forEach((text) => element("span", {}, line, text));
 }
 
 function drawBars(cell, found, k) {
