@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 INSTALLED_DOCS := .venv/.installed-docs
 
-.PHONY: setup demo test test-slow test-docs test-spark coverage lint types layers docs format check clean
+.PHONY: setup demo test test-slow test-docs test-spark test-browser coverage lint types layers docs format check clean
 
 setup: $(INSTALLED)
 
@@ -31,6 +31,14 @@ test-docs: setup
 test-spark: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark]'
 	$(BIN)/python -m pytest -q -m spark tests/spark -W default $(ARGS)
+
+# The pages of the report in headless Chromium, if there is one.
+test-browser: setup
+	@if command -v chromium >/dev/null; then \
+		$(BIN)/python -m pytest -q -m browser tests $(ARGS); \
+	else \
+		echo "Skipped the browser tests: there is no Chromium (Debian: apt-get install chromium)."; \
+	fi
 
 # Branch coverage of the quick tests, least covered files first; fails below 92 %.
 coverage: setup
@@ -60,7 +68,7 @@ format: setup
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-check: lint types layers test test-docs
+check: lint types layers test test-docs test-browser
 
 clean:
 	rm -rf .venv build dist docs/_build docs/reference/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage

@@ -46,10 +46,11 @@ def unpack_records(text, counts):
 
 
 @pytest.mark.parametrize(
-    ("steps", "classes", "drift"), [(20, 3, 0.3), (60, 2, 2.0), (1, 2, 0.1), (400, 2, 0.01), (9, 300, 3.0)]
+    ("n", "steps", "classes", "drift"),
+    [(120, 20, 3, 0.3), (60, 60, 2, 2.0), (60, 1, 2, 0.1), (30, 300, 2, 0.01), (200, 3, 200, 3.0)],
 )
-def test_decisions_at_every_position(steps, classes, drift):
-    scores, y, lengths = walks(120 if classes < 300 else 300, steps, classes, drift)
+def test_decisions_at_every_position(n, steps, classes, drift):
+    scores, y, lengths = walks(n, steps, classes, drift)
     prior = np.arange(1, classes + 1) / np.arange(1, classes + 1).sum()
     thresholds = slider_thresholds(sat_curve(scores, y, lengths), len(y), own=1.2345678)
     records = ranked_records(scores, lengths, thresholds)

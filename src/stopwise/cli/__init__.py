@@ -16,6 +16,7 @@ from stopwise.cli import (  # noqa: F401 - each import adds a command
     export,
     features,
     fit_rule,
+    report,
     reproduce,
     train,
     tune,

@@ -60,19 +60,33 @@ function chosenExamples(filters, decisions) {
   return found.sort(orders[filters.order]);
 }
 
-function drawExample(parent, example, decisions, view, bound, prior) {
-  const { row, steps } = example;
+let cardWidth = 0; // measured once per width of the window: a measurement makes the browser lay out the page
+function drawExamples(parent, shown, decisions, view, bound, prior) {
+  parent.replaceChildren();
+  const cards = shown.map((example) => buildCard(parent, outcomeOf(example, decisions)));
+  if (cards.length && !cardWidth) cardWidth = Math.max(220, Math.floor(cards[0].clientWidth));
+  shown.forEach((example, i) => drawExample(cards[i], cardWidth, example, outcomeOf(example, decisions), view, bound, prior));
+}
+
+function outcomeOf({ row }, decisions) {
   const truth = series.y[row], label = decisions.labels[row], time = decisions.times[row];
   const wrong = label !== truth, forced = decisions.forced[row] === 1;
+  const told = `${forced ? "forced at the end, step" : "decided at step"} ${time} of ${series.lengths[row]}`;
+  return { row, truth, label, time, wrong, forced, told };
+}
+
+function buildCard(parent, { row, truth, label, wrong, told }) {
   const card = element("article", { class: wrong ? "card bad" : "card" }, parent);
   const title = element("h3", {}, card);
   element("span", { class: "mark", "aria-hidden": "true" }, title, wrong ? "✗" : "✓");
   title.append(` ${data.classes[truth]}`);
   if (wrong) element("span", { class: "taken" }, title, ` taken for ${data.classes[label]}`);
-  const told = `${forced ? "forced at the end, step" : "decided at step"} ${time} of ${series.lengths[row]}`;
   element("p", { class: "hint" }, card, `Series ${row}, ${told}`);
-  const chart = element("div", { class: "chart" }, card);
-  const width = Math.max(220, Math.floor(chart.clientWidth));
+  return element("div", { class: "chart" }, card);
+}
+
+function drawExample(chart, width, { steps, ...example }, outcome, view, bound, prior) {
+  const { row, truth, label, time, wrong, forced, told } = outcome;
   const result = wrong ? `wrongly decided as ${data.classes[label]}` : "decided correctly";
   const svg = picture(chart, width, CARD.height, `Series ${row} of class ${data.classes[truth]}`, `${result}, ${told}.`);
   const values = valuesOf(example, view, prior);

@@ -6,6 +6,7 @@ const RULE = -1; // the position that stands for a rule without a common thresho
 const state = { position: data.rule.position === null ? RULE : data.rule.position, cost: data.cost, page: 0 };
 let found = null; // the numbers at the current position
 let current = null; // the decisions there
+let own = null; // the numbers of the rule in use, at a price of a sample
 
 const slider = byId("threshold");
 const home = data.rule.position === null ? nearestTime(measure(ruleDecisions, 0).time) : data.rule.position;
@@ -52,7 +53,7 @@ function show(position) {
   byId("reset").disabled = isRule;
   byId("column-2").textContent = isRule ? "shown below" : name;
   byId("numbers").classList.toggle("single", isRule);
-  const own = measure(ruleDecisions, state.cost);
+  if (!own || own.price !== state.cost) own = { ...measure(ruleDecisions, state.cost), price: state.cost };
   updateNumbers.forEach((update) => update(own, found));
   updateClasses(found);
   updateConfusion(found);
@@ -133,8 +134,7 @@ function showExamples() {
     : `No example matches. The examples are a sample of ${examples.length} of ${n} series.`;
   byId("previous").disabled = state.page === 0;
   byId("next").disabled = state.page >= pages - 1;
-  byId("examples").replaceChildren();
-  shown.forEach((example) => drawExample(byId("examples"), example, current, view, bound, prior));
+  drawExamples(byId("examples"), shown, current, view, bound, prior);
 }
 
 // The bound of the current rule, if it can be drawn in this view.
@@ -254,7 +254,12 @@ byId("cost-unit").textContent = losses.size === 1 ? `An error costs ${plain([...
 byId("error-choice").hidden = new Set(totals).size === 1;
 kind.addEventListener("input", redrawCurve);
 let width = window.innerWidth;
-window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; showExamples(); } });
+window.addEventListener("resize", () => {
+  if (window.innerWidth === width) return;
+  width = window.innerWidth;
+  cardWidth = 0;
+  showExamples();
+});
 window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
 showTraining();
 plainTable(byId("origin"), null, [...data.origin, ["Area under the curve (AUSAT)", plain(data.ausat)]]);

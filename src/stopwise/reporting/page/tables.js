@@ -21,10 +21,11 @@ function plainTable(table, columns, rows, caption = null) {
   }
 }
 
-// A number as shown, with its full value for readers of the source and for tests.
+// A number as shown, with its full value for readers of the source and for tests. Text that stays the same is
+// not written, because the browser would lay out the table again.
 function put(cell, value, text) {
   cell.dataset.value = value;
-  cell.textContent = text;
+  if (cell.textContent !== text) cell.textContent = text;
 }
 
 const QUANTITIES = [
@@ -137,6 +138,7 @@ function confusionTable(table, select) {
   });
   return (found) => cells.forEach(({ cell, button }, i) => {
     const k = Math.floor(i / K), l = i % K, count = found.confusion[i];
+    if (button.dataset.value === String(count)) return;
     put(button, count, count ? String(count) : "·");
     button.disabled = !count;
     button.setAttribute("aria-label", `${count} series of ${data.classes[k]} decided as ${data.classes[l]}`);
