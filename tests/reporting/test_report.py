@@ -77,6 +77,26 @@ def test_histories_of_a_network():
     assert training["tried"][0]["title"] == "accumulator: search for the order"
 
 
+class Means(sw.models.Model):
+    """A custom model that reports nothing and cannot be saved."""
+
+    def fit(self, examples, validation=None, **options):
+        x, _ = examples.read(np.arange(len(examples)))
+        self.classes_count_, self.channels_, self.report_ = examples.classes, examples.channels, {}
+        self.means_ = np.stack([x[examples.y == k].mean((0, 1)) for k in range(examples.classes)])
+        return self
+
+    def scores(self, x):
+        return (x @ self.means_.T - (self.means_**2).sum(1) / 2).cumsum(1)
+
+
+def test_a_custom_model(fitted):
+    _, X, y = fitted
+    data = data_of(sw.report(sw.EarlyClassifier(Means()).fit(X[:100], y[:100]), X[100:], y[100:]).html)
+    assert data["training"] == {"histories": [], "tried": [], "facts": []}
+    assert dict(data["origin"])["Model digest (SHA-256)"] == "none, because this model cannot be saved"
+
+
 def test_the_prices_of_the_rule(fitted):
     clf, X, y = fitted
     assert data_of(sw.report(clf, X[100:], y[100:]).html)["cost"] == 1 / 8

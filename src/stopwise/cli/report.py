@@ -50,9 +50,9 @@ def report(
     if out.is_dir():
         raise IsADirectoryError(f"cannot write {out}: it is a folder. Choose another --out.")
     series = read_labeled(data, channels, drop, layout=layout)
-    from stopwise.estimator import load
+    from stopwise.loading import load
     from stopwise.reporting import report as make_report
-    from stopwise.reporting.report import TITLE
+    from stopwise.reporting.create import TITLE
 
     clf = load(model)
     made = make_report(

@@ -1,5 +1,5 @@
 """A report on a classifier: one HTML page that works offline and needs no Python to read."""
 
-from stopwise.reporting.report import Report, report
+from stopwise.reporting.create import Report, report
 
 __all__ = ["Report", "report"]

@@ -90,7 +90,7 @@ def _model_digest(clf: EarlyClassifier) -> str:
     try:
         clf.model_.tensors()
     except TypeError:
-        return "none, because this custom model cannot be saved"
+        return "none, because this model cannot be saved"
     return scoring_digest(clf)
 
 
