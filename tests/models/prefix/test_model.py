@@ -176,8 +176,10 @@ def test_groups_are_left_out_together():
 
 def test_very_many_kernel_products_use_fewer_kernels():
     model = sw.models.Prefix()
-    assert model._affordable_kernels(500, 128) == 1536
-    assert 256 <= model._affordable_kernels(20_000, 200) < 1536
+    assert model._affordable_kernels(500, 128, 1) == 1536
+    assert 256 <= model._affordable_kernels(20_000, 200, 1) < 1536
+    # Data with more numbers may take more time.
+    assert model._affordable_kernels(5000, 200, 3) > model._affordable_kernels(5000, 200, 1)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from stopwise.models.prefix.calibration import fit_scale, log_loss
 from stopwise.models.prefix.features import Features, pools
 from stopwise.models.prefix.kernels import GROUP, POOLS, KernelBlock
+from stopwise.models.prefix.parallel import in_threads
 from stopwise.models.prefix.rbf import Rbf
 from stopwise.models.prefix.ridge import PENALTIES, DualRidge, centered
 
@@ -78,9 +80,15 @@ def add_pool_kernel(
     """
     for start in range(0, block.groups, PART):
         pooled = pools(block.part(slice(start, start + PART)), x, steps)  # (G, n, F)
-        for g in range(len(steps)):
-            scaled = scaled_pools(pooled[g], factors[g])
-            kernel[g] += scaled @ scaled[landmarks].T
+        in_threads(partial(_add_products, kernel, pooled, factors, landmarks), range(len(steps)))
+
+
+def _add_products(
+    kernel: np.ndarray, pooled: np.ndarray, factors: np.ndarray, landmarks: np.ndarray, g: int
+) -> None:
+    """Add the products of the pools (G, n, F) of one head."""
+    scaled = scaled_pools(pooled[g], factors[g])
+    kernel[g] += scaled @ scaled[landmarks].T
 
 
 def scaled_pools(pooled: np.ndarray, factors: np.ndarray) -> np.ndarray:
@@ -172,13 +180,13 @@ def search_weights(points: list[SearchPoint], classes: int) -> np.ndarray:
     places = [len(PENALTIES) // 2] * len(points)
 
     def evaluate(tried: np.ndarray, reach: int = NEIGHBORS) -> tuple[float, list[int]]:
-        total, best = 0.0, []
-        for point, place in zip(points, places):
-            first = max(0, place - reach)
-            losses = point.losses(tried, PENALTIES[first : place + reach + 1], classes)
-            best.append(first + int(np.argmin(losses)))
-            total += min(losses)
-        return total, best
+        first = [max(0, place - reach) for place in places]
+        losses = in_threads(
+            lambda i: points[i].losses(tried, PENALTIES[first[i] : places[i] + reach + 1], classes),
+            range(len(points)),
+        )
+        best = [start + int(np.argmin(found)) for start, found in zip(first, losses)]
+        return sum(map(min, losses)), best
 
     loss, places = evaluate(weights, reach=len(PENALTIES))
     for _ in range(SWEEPS):

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from stopwise.models.prefix.kernels import GROUP, POOLS, KernelBlock, draw_kernels
+from stopwise.models.prefix.parallel import in_threads, row_slices
 from stopwise.models.prefix.pooling import pool_series
 from stopwise.models.prefix.statistics import Statistics
 
 KERNELS, DIFFERENCES = BLOCKS = ("kernels", "differences")
 SCALE_ROWS = 128  # series from which the size of the pools is estimated
+LEAST_ROWS = 16  # series per thread
 DRAW_ROWS = 2000  # series from which thresholds of kernels are drawn
 
 
@@ -51,6 +53,10 @@ class Features:
 def pools(block: KernelBlock, x: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Return the running pools (G, B, Q·4·8) of series x (B, T, C) after the first `times` (G,) samples."""
     out = np.empty((len(times), len(x), block.groups, POOLS, GROUP), np.float32)
-    u = block.channel_sums(x[:, : int(times[-1])])
-    pool_series(u, block.dilations, block.taps, block.biases, times, 0, len(x), out)
+
+    def fill(rows: slice) -> None:
+        u = block.channel_sums(x[rows, : int(times[-1])])
+        pool_series(u, block.dilations, block.taps, block.biases, times, out[:, rows])
+
+    in_threads(fill, row_slices(len(x), LEAST_ROWS))
     return out.reshape(len(times), len(x), -1)

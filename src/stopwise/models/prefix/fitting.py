@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -16,13 +17,15 @@ from stopwise.models.prefix.compiling import compiled
 from stopwise.models.prefix.features import DRAW_ROWS, SCALE_ROWS, Features
 from stopwise.models.prefix.grid import head_steps
 from stopwise.models.prefix.heads import Heads, lean
+from stopwise.models.prefix.parallel import in_threads
 from stopwise.models.prefix.rbf import Rbf
+from stopwise.progress import Stages
 
+SEARCH, HEADS = "weighing features", "fitting"
+FIT_SHARES = {SEARCH: 0.3, HEADS: 0.7}  # stages of a fit and their share of the time
 FEWEST_ALIVE = 5  # series that a head needs at least ...
 SMALLEST_SHARE = 0.02  # ... and as a share of all
 KERNEL_NUMBERS = 1 << 29  # numbers of kernel matrices held in memory at a time
-MATRIX_PENALTIES = (1.0, 10.0, 100.0, 1000.0)
-PENALTY_HEADS = 8  # heads on which the penalty of the calibration is chosen
 
 
 @dataclass
@@ -96,7 +99,7 @@ def fit_prefix(
     kernels: int,
     landmarks: int,
     random_state: int,
-    advance: Callable[[str, float], None] = lambda stage, share: None,
+    stages: Stages,
 ) -> Fit:
     """Fit a prefix model.
 
@@ -110,8 +113,8 @@ def fit_prefix(
         Number of series above which a sample of this size represents the training series.
     random_state
         Random seed.
-    advance
-        Callback with the name of the stage and the share of the work that is done.
+    stages
+        Progress of the stages in `FIT_SHARES`.
     """
     rng = np.random.default_rng(random_state)
     watch = _Watch()
@@ -124,14 +127,16 @@ def fit_prefix(
     factors = blocks.pool_scales(features, series.x[few], series.lengths[few], steps)
     watch.lap("features")
     rows = series.sample(blocks.SEARCH_SERIES, rng)
-    points = blocks.search_points(
-        features, factors, series.x[rows], series.y[rows], series.lengths[rows], series.fold[rows], steps
-    )
-    weights = dict(zip(features.kinds, blocks.search_weights(points, series.classes).tolist()))
-    advance("heads", 0.2)
+    with stages.stage(SEARCH, 1) as stage:
+        points = blocks.search_points(
+            features, factors, series.x[rows], series.y[rows], series.lengths[rows], series.fold[rows], steps
+        )
+        weights = dict(zip(features.kinds, blocks.search_weights(points, series.classes).tolist()))
+        stage.advance()
     watch.lap("search")
     chosen = series.sample(landmarks, rng)
-    fits = _fit_heads(series, features, factors, weights, steps, chosen, advance)
+    with stages.stage(HEADS, len(steps)) as stage:
+        fits = _fit_heads(series, features, factors, weights, steps, chosen, stage.advance)
     watch.lap("heads")
     picked = _pick(np.stack([fit.losses for fit in fits]))
     heads, held_out, penalty = _calibrated(series, features, factors, weights, steps, fits, picked)
@@ -139,7 +144,7 @@ def fit_prefix(
     report = {
         "block_weights": weights,
         "steps": steps.tolist(),
-        "ridge": [float(ridge.PENALTIES[i]) for i in picked],
+        "ridge": [float(head_penalties(len(series.y), len(chosen))[i]) for i in picked],
         "calibration_penalty": penalty,
         "held_out_loss": _losses(held_out, series.y),
         "series": len(series.y),
@@ -157,7 +162,7 @@ def _fit_heads(
     weights: dict[str, float],
     steps: np.ndarray,
     landmarks: np.ndarray,
-    advance: Callable[[str, float], None],
+    advance: Callable[[], None],
 ) -> list[HeadFit]:
     """Return the ridge regressions of all heads; kernel matrices of some heads are in memory at a time."""
     n, fits = len(series.y), []
@@ -170,32 +175,37 @@ def _fit_heads(
                 scaled = np.float32(weights[name]) * factors[name][part]
                 blocks.add_pool_kernel(kernel, block, scaled, series.x, landmarks, steps[part])
         statistics = features.statistics.of(series.x, steps[part])
-        for i, step in enumerate(steps[part]):
-            named = {kind: values[i] for kind, values in statistics.items()}
-            fits.append(_fit_head(series, kernel[i], named, weights, int(step), landmarks))
-            advance("heads", 0.2 + 0.6 * len(fits) / len(steps))
+        fits += in_threads(
+            partial(_fit_head, series, kernel, statistics, weights, steps[part], landmarks),
+            range(len(kernel)),
+            done=advance,
+        )
     return fits
 
 
 def _fit_head(
     series: Series,
-    kernel: np.ndarray,
+    kernels: np.ndarray,
     statistics: dict[str, np.ndarray],
     weights: dict[str, float],
-    step: int,
+    steps: np.ndarray,
     landmarks: np.ndarray,
+    place: int,
 ) -> HeadFit:
-    """Return the ridge regressions of one head, given the kernel of the pools (n, all landmarks)."""
-    rows = series.alive(step)
-    on = np.flatnonzero(series.lengths[landmarks] >= step)
+    """Return the ridge regressions of one head of some.
+
+    `kernels` are those of the pools (heads, n, all landmarks); `statistics` have shape (heads, n, F).
+    """
+    rows = series.alive(steps[place])
+    on = np.flatnonzero(series.lengths[landmarks] >= steps[place])
     marks = landmarks[on]
-    total = kernel[np.ix_(rows, on)].astype(np.float64)
+    total = kernels[place][np.ix_(rows, on)].astype(np.float64)
     rbf = {}
     for kind, values in statistics.items():
         if weights[kind]:
-            learned = Rbf.learn(values[marks])
-            z = learned.standardized(values[rows])
-            found = learned.gram(z, learned.standardized(values[marks]))
+            learned = Rbf.learn(values[place][marks])
+            z = learned.standardized(values[place][rows])
+            found = learned.gram(z, learned.standardized(values[place][marks]))
             size = _mean_diagonal(found[np.searchsorted(rows, marks)])
             if size > 1e-6:
                 rbf[kind] = learned, float(weights[kind] ** 2 / size)
@@ -206,9 +216,15 @@ def _fit_head(
     targets, y = np.eye(series.classes)[series.y[rows]], series.y[rows]
     folds = blocks.fold_rows(series.fold[rows])
     solve = _dual if len(marks) == len(rows) else _nystrom
-    outputs, coefficients, intercepts = solve(total, targets, folds, np.searchsorted(rows, marks))
+    penalties = head_penalties(len(series.y), len(landmarks))
+    outputs, coefficients, intercepts = solve(total, targets, folds, np.searchsorted(rows, marks), penalties)
     losses = [calibration.log_loss(calibration.fit_scale(one, y) * one, y) for one in outputs]
     return HeadFit(rows, marks, outputs, coefficients, intercepts, np.array(losses), rbf, scale)
+
+
+def head_penalties(series: int, landmarks: int) -> np.ndarray:
+    """Return the ridge penalties that are tried; with many series the best one need not be known exactly."""
+    return ridge.PENALTIES if series <= landmarks else ridge.PENALTIES[::2]
 
 
 def _mean_diagonal(gram: np.ndarray) -> float:
@@ -217,19 +233,27 @@ def _mean_diagonal(gram: np.ndarray) -> float:
 
 
 def _dual(
-    kernel: np.ndarray, targets: np.ndarray, folds: list[np.ndarray], places: np.ndarray
+    kernel: np.ndarray,
+    targets: np.ndarray,
+    folds: list[np.ndarray],
+    places: np.ndarray,
+    penalties: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Solve with all series as landmarks; return held-out outputs, coefficients and intercepts."""
     offset = kernel.mean(axis=0)
     fit = ridge.DualRidge(ridge.centered(kernel), targets)
-    outputs = np.stack([fit.left_out(penalty, folds) for penalty in ridge.PENALTIES])
-    coefficients = np.stack([fit.coefficients(penalty) for penalty in ridge.PENALTIES])
+    outputs = np.stack([fit.left_out(penalty, folds) for penalty in penalties])
+    coefficients = np.stack([fit.coefficients(penalty) for penalty in penalties])
     # Coefficients sum to zero, so centering the kernel changes predictions by a constant only.
     return outputs, coefficients, fit.intercept - offset @ coefficients
 
 
 def _nystrom(
-    kernel: np.ndarray, targets: np.ndarray, folds: list[np.ndarray], places: np.ndarray
+    kernel: np.ndarray,
+    targets: np.ndarray,
+    folds: list[np.ndarray],
+    places: np.ndarray,
+    penalties: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Solve with some series as landmarks (rows `places` of the kernel); see `_dual`."""
     values, vectors = eigh(ridge.centered(kernel[places]))
@@ -237,8 +261,8 @@ def _nystrom(
     maps = vectors[:, kept] / np.sqrt(values[kept])  # (m, kept); columns sum to zero
     offset = kernel[places].mean(axis=0)
     fit = ridge.PrimalRidge(((kernel - offset) @ maps).astype(np.float32), targets, folds)
-    outputs = np.stack([fit.left_out(penalty) for penalty in ridge.PENALTIES])
-    solved = np.stack([fit.solve(penalty) for penalty in ridge.PENALTIES])  # (penalties, kept + 1, K)
+    outputs = np.stack([fit.left_out(penalty) for penalty in penalties])
+    solved = np.stack([fit.solve(penalty) for penalty in penalties])  # (penalties, kept + 1, K)
     coefficients = maps @ solved[:, :-1]
     return outputs, coefficients, solved[:, -1] - offset @ coefficients
 
@@ -265,7 +289,7 @@ def _calibrated(
         inputs.append((calibration.fit_scale(output, series.y[fit.rows]), output))
     folds = [blocks.fold_rows(series.fold[fit.rows]) for fit in fits]
     centered = [scale * (output - output.mean(axis=1, keepdims=True)) for scale, output in inputs]
-    penalty = _matrix_penalty(centered, [series.y[fit.rows] for fit in fits], folds)
+    penalty = calibration.choose_penalty(centered, [series.y[fit.rows] for fit in fits], folds)
     held_out = np.full((len(series.y), len(steps), series.classes), np.nan, np.float32)
     maps, constants = [], []
     middle = np.eye(series.classes) - 1 / series.classes
@@ -280,16 +304,6 @@ def _calibrated(
     coefficients = [fit.coefficients[i] @ one for fit, i, one in zip(fits, picked, maps)]
     heads = compiled(series, features, factors, weights, steps, fits, coefficients, constants)
     return heads, lean(held_out, heads.shares), penalty
-
-
-def _matrix_penalty(z: list[np.ndarray], y: list[np.ndarray], folds: list[list[np.ndarray]]) -> float:
-    """Return the calibration penalty of least held-out loss over some heads."""
-    tried = np.unique(np.linspace(0, len(z) - 1, PENALTY_HEADS).astype(int))
-    losses = [
-        sum(calibration.log_loss(calibration.left_out_logits(z[g], y[g], one, folds[g]), y[g]) for g in tried)
-        for one in MATRIX_PENALTIES
-    ]
-    return MATRIX_PENALTIES[int(np.argmin(losses))]
 
 
 def _losses(held_out: np.ndarray, y: np.ndarray) -> list[float]:

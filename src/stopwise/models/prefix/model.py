@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,8 +13,8 @@ from torch import Tensor
 from stopwise.data.examples import Examples
 from stopwise.models.base import Model, OnEpoch
 from stopwise.models.networks.training.threads import one_blas_thread
-from stopwise.models.prefix.features import Features
-from stopwise.models.prefix.fitting import Series, fit_prefix
+from stopwise.models.prefix.features import BLOCKS, Features
+from stopwise.models.prefix.fitting import FIT_SHARES, Series, fit_prefix
 from stopwise.models.prefix.folds import check_enough, make_folds
 from stopwise.models.prefix.grid import head_steps
 from stopwise.models.prefix.heads import Heads, all_scores, held
@@ -23,12 +22,14 @@ from stopwise.models.prefix.kernels import GROUP, POOLS
 from stopwise.models.prefix.step import PrefixStep
 from stopwise.models.prefix.storing import features_of, heads_of, tensors_of
 from stopwise.models.step import Step
+from stopwise.progress import Stages
 from stopwise.validation import check_integer, inside
 
 MOST_SERIES = 20_000  # series that the heads are fitted to
-KERNEL_PRODUCTS = 2.5e12  # multiplications for kernel matrices; beyond, fewer convolution kernels are used
+# Multiplications for kernel matrices; beyond, fewer convolution kernels are used. A fit of a million numbers
+# must stay under a minute; larger data may take longer.
+KERNEL_PRODUCTS, MANY_NUMBERS, MOST_TIMES = 8e11, 1e6, 3.0
 FEWEST_KERNELS = 256
-WORTH_THREADS = 1000  # series from which matrix products are large enough for several threads
 
 
 class Prefix(Model):
@@ -106,12 +107,13 @@ class Prefix(Model):
         x = np.ascontiguousarray(x, dtype=np.float32)
         fold = make_folds(used.y, used.groups)
         series = Series(x, used.y, lengths, fold, examples.classes)
-        with nullcontext() if len(used) >= WORTH_THREADS else one_blas_thread():
+        with one_blas_thread(), Stages(FIT_SHARES, progress) as stages:
             fitted = fit_prefix(
                 series,
-                kernels=self._affordable_kernels(len(used), examples.steps),
+                kernels=self._affordable_kernels(len(used), examples.steps, examples.channels),
                 landmarks=self.landmarks,
                 random_state=random_state,
+                stages=stages,
             )
         self.classes_count_, self.channels_ = examples.classes, examples.channels
         self.features_, self.heads_ = fitted.features, fitted.heads
@@ -146,11 +148,11 @@ class Prefix(Model):
         self.features_ = features_of(arrays, self.channels_)
         self.heads_ = heads_of(arrays, self.features_, self.classes_count_)
 
-    def _affordable_kernels(self, n: int, steps: int) -> int:
+    def _affordable_kernels(self, n: int, steps: int, channels: int) -> int:
         """Return the number of kernels whose kernel matrices can be computed in reasonable time."""
-        heads = len(head_steps(steps))
-        per_kernel = 2 * POOLS * 2 * n * min(n, self.landmarks) * heads  # both blocks
-        most = int(KERNEL_PRODUCTS / per_kernel) // GROUP * GROUP
+        times = min(max(n * steps * channels / MANY_NUMBERS, 1.0), MOST_TIMES)
+        per_kernel = len(BLOCKS) * POOLS * n * min(n, self.landmarks) * len(head_steps(steps))
+        most = int(times * KERNEL_PRODUCTS / per_kernel) // GROUP * GROUP
         return min(self.kernels, max(most, FEWEST_KERNELS))
 
 

@@ -58,8 +58,6 @@ def pool_series(
     taps: np.ndarray,
     biases: np.ndarray,
     times: np.ndarray,
-    start: int,
-    stop: int,
     out: np.ndarray,
 ) -> None:
     """Write the running pools of all kernels at some steps.
@@ -76,8 +74,6 @@ def pool_series(
         The groups, as in `KernelBlock`.
     times
         (G,) steps to write, increasing, counted from 1.
-    start, stop
-        Rows of `u` to process.
     out
         (G, B, Q, 4, 8) float32.
     """
@@ -85,7 +81,7 @@ def pool_series(
     outputs = np.empty((size, steps), np.float32)
     high, low = np.empty(steps, np.float32), np.empty(steps, np.float32)
     highest, lowest = np.empty(steps, np.int32), np.empty(steps, np.int32)
-    for b in range(start, stop):
+    for b in range(u.shape[0]):
         for q in range(groups):
             _outputs(u[b, q], dilations[q], taps[q], outputs)
             _extremes(outputs, high, highest, low, lowest)
