@@ -91,7 +91,7 @@ def test_grid_search_over_a_model_given_by_name(world):
 
 
 def test_nested_parameters():
-    clf = sw.EarlyClassifier().set_params(model__order=2, rule__threshold=3.0)
+    clf = sw.EarlyClassifier("accumulator").set_params(model__order=2, rule__threshold=3.0)
     assert clf.model.order == 2
     assert clf.rule == sw.SPRT(3.0)
     clf.set_params(model__training__learning_rate=0.5)

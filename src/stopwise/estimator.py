@@ -43,9 +43,11 @@ class EarlyClassifier(RuleFittingMixin, StreamingMixin, ClassifierMixin, BaseEst
     Parameters
     ----------
     model
-        A model of `stopwise.models`, or the name of a model with default settings: "accumulator", "auto",
-        "b2bsqrt", "prefix", "tandemformer" or "tanh". For small and medium sets of real series, "prefix" is
-        fast and usually the most accurate.
+        A model of `stopwise.models`, or the name of a model with default settings. "auto": the better of
+        "prefix" and "accumulator" on held-out series. "prefix": classifies every prefix in closed form; fast,
+        and usually the most accurate for small and medium sets of real series. "accumulator": the most
+        precise network where evidence adds up sample by sample. "b2bsqrt", "tandemformer" and "tanh": the
+        networks of the paper.
     rule
         The stopping rule. None means `SPRT(error_rate=0.05)`.
     prior
@@ -94,7 +96,7 @@ class EarlyClassifier(RuleFittingMixin, StreamingMixin, ClassifierMixin, BaseEst
 
     def __init__(
         self,
-        model: str | Model = "accumulator",
+        model: str | Model = "auto",
         *,
         rule: Rule | None = None,
         prior: str | Mapping[Any, float] = "empirical",
@@ -135,7 +137,7 @@ class EarlyClassifier(RuleFittingMixin, StreamingMixin, ClassifierMixin, BaseEst
         """
         own = {name: value for name, value in settings.items() if name in cls._get_param_names()}
         rest = {name: value for name, value in settings.items() if name not in own}
-        model = models.make(own.pop("model", "accumulator"), rest)
+        model = models.make(own.pop("model", "auto"), rest)
         return cls(model, **own | params)
 
     def fit(

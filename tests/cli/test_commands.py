@@ -30,6 +30,8 @@ def model(run, folder):
         folder / "train.npz",
         "-o",
         folder / "model",
+        "--model",
+        "accumulator",
         "--set",
         "order=0",
         "--set",
@@ -44,6 +46,8 @@ def test_train_prints_a_summary_and_the_next_command(run, folder):
         folder / "train.csv",
         "-o",
         folder / "other",
+        "--model",
+        "accumulator",
         "--set",
         "order=0",
         "--set",
@@ -55,7 +59,15 @@ def test_train_prints_a_summary_and_the_next_command(run, folder):
 
 def test_train_on_npy_files_with_json_output(run, folder):
     printed = run(
-        "train", folder / "train_X.npy", "-o", folder / "third", "--set", "training.max_epochs=1", "--json"
+        "train",
+        folder / "train_X.npy",
+        "-o",
+        folder / "third",
+        "--model",
+        "accumulator",
+        "--set",
+        "training.max_epochs=1",
+        "--json",
     )
     assert json.loads(printed)["classes"] == [0, 1]
 
@@ -67,6 +79,8 @@ def test_train_standardize_option(run, folder, tmp_path, word, setting):
         folder / "train.npz",
         "-o",
         tmp_path,
+        "--model",
+        "accumulator",
         "--set",
         "order=0",
         "--set",
@@ -131,6 +145,8 @@ def test_train_resumes_from_a_checkpoint(run, folder):
         folder / "train.npz",
         "--checkpoint",
         folder / "state",
+        "--model",
+        "accumulator",
         "--set",
         "training.max_epochs=2",
         "-o",
@@ -148,12 +164,15 @@ def test_train_resumes_from_a_checkpoint(run, folder):
         (("train", "nothing.npz", "-o", "m"), "nothing.npz"),
         (("evaluate", "nothing", "nothing.npz"), "No stopwise model at nothing"),
         (("train", "{folder}/train.npz", "-o", "m", "--model", "tnh"), "Did you mean 'tanh'"),
-        (("train", "{folder}/train.npz", "-o", "m", "--set", "order=9"), "`order` must be in [0, T−1]"),
+        (
+            ("train", "{folder}/train.npz", "-o", "m", "--model", "tanh", "--set", "order=9"),
+            "`order` must be in [0, T−1]",
+        ),
         (("train", "{folder}/train.npz", "-o", "m", "--error-rate", "2"), "error_rate"),
         (("train", "{folder}/train.npz", "-o", "m", "--standardize", "togther"), "Did you mean 'together'"),
         (("train", "{folder}/train.npz", "-o", "m", "--set", "order"), "`--set` must be key=value"),
         (
-            ("train", "{folder}/train.npz", "-o", "m", "--set", "odrer=2"),
+            ("train", "{folder}/train.npz", "-o", "m", "--model", "tanh", "--set", "odrer=2"),
             "Did you mean 'order'? It has: order",
         ),
         (("train", "{folder}/train.npz", "-o", "m", "--prior", "left=0.5"), "'right' is missing"),
@@ -212,7 +231,16 @@ def test_the_picture_of_evaluate_has_the_name_that_is_printed(run, model, folder
         (tmp_path / "curve.png").unlink()
 
 
-QUICK = ["--set", "order=0", "--set", "training.max_epochs=1", "--set", "polish=false"]
+QUICK = [
+    "--model",
+    "accumulator",
+    "--set",
+    "order=0",
+    "--set",
+    "training.max_epochs=1",
+    "--set",
+    "polish=false",
+]
 
 
 def test_train_refuses_to_replace_a_model_without_force(run, refusal, folder, tmp_path):

@@ -37,6 +37,8 @@ def test_features_can_be_used_by_train_and_evaluate(run, videos, tmp_path):
         tmp_path / "f" / "train",
         "-o",
         tmp_path / "m",
+        "--model",
+        "accumulator",
         "--set",
         "order=0",
         "--set",

@@ -126,7 +126,16 @@ def test_without_data_and_held_out_scores_the_error_says_what_to_do(run, refusal
 
 
 def test_a_model_without_held_out_scores_is_trained_and_saved_with_a_warning(run, folder):
-    options = ("--set", "order=0", "--set", "training.max_epochs=1", "--set", "polish=false")
+    options = (
+        "--model",
+        "accumulator",
+        "--set",
+        "order=0",
+        "--set",
+        "training.max_epochs=1",
+        "--set",
+        "polish=false",
+    )
     with pytest.warns(UserWarning, match="--held-out-scores has no effect: this Accumulator has no held-out"):
         run("train", folder / "train.npz", "-o", folder / "network", *options, "--held-out-scores")
     assert not sw.load(folder / "network").has_held_out_scores

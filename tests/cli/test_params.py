@@ -33,14 +33,23 @@ def data(tmp_path_factory):
         (b"[" * 100_000, "must hold settings as JSON"),
         (b"[1]", "must hold a JSON object of settings; got list"),
         (
-            b'{"hidden": 5000000000000}',
+            b'{"model": "accumulator", "hidden": 5000000000000}',
             "the network would have .* weights; at most 10000000000 are supported",
         ),
-        (b'{"hidden": 1' + b"0" * 30 + b"}", "the network would have"),
+        (b'{"model": "accumulator", "hidden": 1' + b"0" * 30 + b"}", "the network would have"),
         (b'{"model": "tandemformer", "blocks": 5000000000000}', "at most 2000 weight tensors"),
-        (b'{"training.devices": 5000000000000}', r"`devices` must be in \[1, 4096\]"),
-        (b'{"training.device": "meta"}', "`device` must be a torch device that is available"),
-        (b'{"training.device": null}', "`device` must be a torch device that is available"),
+        (
+            b'{"model": "accumulator", "training.devices": 5000000000000}',
+            r"`devices` must be in \[1, 4096\]",
+        ),
+        (
+            b'{"model": "accumulator", "training.device": "meta"}',
+            "`device` must be a torch device that is available",
+        ),
+        (
+            b'{"model": "accumulator", "training.device": null}',
+            "`device` must be a torch device that is available",
+        ),
         (b'{"model": ["b2bsqrt"]}', "`--model` must be one of"),
         (b'{"training": 5}', "has no option 'training'"),
     ],

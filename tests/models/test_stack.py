@@ -4,7 +4,7 @@ import torch
 
 import stopwise as sw
 from stopwise.data.examples import Examples
-from stopwise.models.stack import series_losses
+from stopwise.models.judging import series_losses
 
 
 def quick(order=0, **params):
@@ -67,10 +67,9 @@ def test_equal_models_are_not_combined():
 def test_losses_are_those_of_the_posteriors():
     data, x = examples(n=50)
     scores = Fixed(scale=0.5).fit(data).scores(x)
-    held = np.arange(10)
-    p = np.exp(scores[:10]) / np.exp(scores[:10]).sum(-1, keepdims=True)
-    expected = -np.log(p[np.arange(10), :, data.y[:10]]).mean(axis=1)
-    assert np.allclose(series_losses(scores[:10], data, held), expected)
+    p = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    expected = -np.log(p[np.arange(50), :, data.y]).mean(axis=1)
+    assert np.allclose(series_losses(scores, data), expected)
 
 
 def test_the_held_out_scores_of_a_kept_prefix_model_are_those_of_all_series():
@@ -121,3 +120,58 @@ def test_groups_are_judged_together():
     stack = sw.models.Stack([Fixed(0, 0.5), Fixed(1, 0.5)]).fit(grouped)
     held = np.isfinite(stack.held_out_scores_).all(axis=(1, 2))
     assert all(len(set(held[groups == group])) == 1 for group in range(10))
+
+
+def test_a_hopeless_model_is_dropped_after_a_short_fit():
+    data, _ = examples(n=100)
+    fits = []
+
+    class Counted(Fixed):
+        def fit(self, examples, validation=None, **options):
+            fits.append(len(examples))
+            return super().fit(examples, validation, **options)
+
+        def short(self):
+            return Counted(scale=self.scale)
+
+    stack = sw.models.Stack([sw.models.Prefix(kernels=16), Counted(scale=50.0)]).fit(data)
+    assert fits == [80]  # once, without one of five folds
+    assert stack.report_["tried"][1]["outcome"].startswith("dropped after a short fit: log loss ")
+    assert stack.report_["tried"][1]["series"] == 20
+    fits.clear()
+    stack = sw.models.Stack([sw.models.Prefix(kernels=16), Counted(scale=0.5)]).fit(data)
+    assert fits[:6] == [80] * 6  # a short fit, and five folds
+    assert stack.report_["tried"][1]["series"] == 100
+    assert np.isfinite(stack.held_out_scores_).all()
+
+
+def test_models_are_judged_on_the_folds_of_the_prefix_model():
+    # Neighbors are copies: a fold of random series would let a model that remembers them win.
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(2), 60)
+    x = np.repeat(rng.standard_normal((60, 4, 1)), 2, axis=0).astype(np.float32)
+    lengths = np.full(120, 4)
+    data = Examples(lambda rows: (x[rows], lengths[rows]), y, 2, 1, lengths)
+
+    class Remembers(Fixed):
+        def fit(self, examples, validation=None, **options):
+            known, _ = examples.read(np.arange(len(examples)))
+            self.known_ = {one.tobytes(): 2 * k - 1 for one, k in zip(known[:, 0], examples.y)}
+            return super().fit(examples, validation, **options)
+
+        def scores(self, x):
+            side = np.array([self.known_.get(one.tobytes(), 0) for one in x[:, 0]])
+            return 3.0 * np.repeat(np.stack([-side, side], axis=-1)[:, None], x.shape[1], axis=1)
+
+    stack = sw.models.Stack([sw.models.Prefix(kernels=16), Remembers()]).fit(data)
+    assert stack.report_["tried"][1]["loss"] == pytest.approx(np.log(2))
+
+
+def test_the_short_form_of_a_network_is_a_copy_with_few_epochs():
+    model = sw.models.Accumulator(hidden=8)
+    short = model.short()
+    assert (short.hidden, short.training.max_epochs, short.body) == (8, 10, "window")
+    assert model.training is None
+    assert quick().short().training.max_epochs == 3
+    assert sw.models.Accumulator(order=None).short().body == "auto"
+    assert sw.models.Prefix().short() is None

@@ -70,7 +70,7 @@ def merge(file: Path | None, model: str | None, pairs: list[str] | None, **given
     file
         JSON file of settings, or None.
     model
-        Name of the model. None: the model of the file, or "accumulator".
+        Name of the model. None: the model of the file, or "auto".
     pairs
         Strings key=value.
     given
@@ -83,7 +83,7 @@ def merge(file: Path | None, model: str | None, pairs: list[str] | None, **given
     settings |= parse_settings(pairs or [])
     if model is not None:
         settings["model"] = model
-    check_choice("--model", settings.setdefault("model", "accumulator"), MODELS)
+    check_choice("--model", settings.setdefault("model", "auto"), MODELS)
     return settings
 
 

@@ -135,4 +135,6 @@ def train(
         found = "no finite order" if order is None else f"order {order}"
         details = f": {found}, {len(history)} epochs{loss}"
     console.print(f"Trained on {len(series)} series of {len(clf.classes_)} classes{details}.")
+    for tried in report.get("tried", []):  # of the model "auto"
+        console.print(f"  {tried['model']} ({tried['seconds']:.0f} s): {tried['outcome']}", soft_wrap=True)
     console.print(f"Model: {out}\nNext: stopwise evaluate {out} TEST_DATA", soft_wrap=True)

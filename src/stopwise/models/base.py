@@ -112,6 +112,10 @@ class Model(BaseEstimator, ABC):
             The fitted model.
         """
 
+    def short(self) -> Model | None:
+        """Return an unfitted copy that is much faster to fit, for a first comparison; None: there is none."""
+        return None
+
     @abstractmethod
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Return the scores (B, T, K) of series x (B, T, C).

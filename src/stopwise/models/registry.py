@@ -124,7 +124,9 @@ def make(model: str | Model, settings: Mapping[str, Any] | None = None) -> Model
     for name in settings or {}:
         if name not in known:
             guess = difflib.get_close_matches(name, known, n=1)
+            others = [other for other, kind in MODELS.items() if name in {one.name for one in _options(kind)}]
             hint = f" Did you mean {guess[0]!r}?" if guess else ""
+            hint = hint or (f" It is an option of {', '.join(map(repr, others))}." if others else "")
             raise ValueError(
                 f"model {made.name or type(made).__name__!r} has no option {name!r}.{hint} It has: "
                 f"{', '.join(known)}."

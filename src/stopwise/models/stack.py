@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_softmax
 from sklearn.base import clone
 from torch import Tensor
 
 from stopwise.data.examples import Examples
 from stopwise.data.holdout import hold_out
 from stopwise.models.base import Model, OnEpoch, plain_params
+from stopwise.models.judging import Trial, choose, weighted
+from stopwise.models.prefix.folds import make_folds
 from stopwise.models.stack_step import StackStep
 from stopwise.models.step import Step
-from stopwise.validation import inside
 
 DEFAULT = ("prefix", "accumulator")
-JUDGED = 0.2  # share of the series on which the models are compared
-CLEARLY = 2.0  # standard errors by which a combination must be better than the best model
+JUDGED = 0.2  # share of the series on which models are compared if folds are not possible
+# A model is dropped after a short fit if its log loss is higher than the best by this factor.
+HOPELESS = 1.5
+# Up to these sizes, models that do not cross-fit are fitted once per fold; beyond, one fold is enough.
+MOST_SERIES, MOST_NUMBERS = 1000, 200_000
+
+log = logging.getLogger("stopwise")
 
 
 class Stack(Model):
     """The best of several models on held-out series, or a combination if that is clearly better.
 
-    Each model scores series that it was not fitted to: a model that cross-fits, such as `Prefix`, all series;
-    another one a held-out fifth. The model with the least log loss there is kept as it is. A weighted sum of
-    the scores of all models replaces it only if its loss is lower by more than two standard errors of the
-    paired difference. Networks that are kept are fitted again to all series.
+    Each model scores series that it was not fitted to, in five folds: of whole groups, or contiguous within
+    each class. A model that cross-fits, such as `Prefix`, scores all series. Another one is first fitted for
+    a short time to the series outside one fold; if its log loss on this fold is 1.5 times that of the best
+    model or more, it is dropped. If not, it is fitted and scored fold by fold, or on one fold if there are
+    many series.
+
+    The model with the least log loss is kept as it is. A weighted sum of the scores of several models
+    replaces it only if its loss is lower by more than two standard errors of the paired difference. Networks
+    that are kept are fitted again to all series.
 
     ``model="auto"`` of `EarlyClassifier` is this model with its defaults.
 
@@ -48,7 +58,8 @@ class Stack(Model):
         Their weights in the scores; [1.0] if one model is used.
     report_
         `tried`: for each model its name, held-out log loss, the standard error of its difference from the
-        best, seconds, and what became of it. `kept`: reports of the models in use.
+        best, seconds, weight, and what became of it (`outcome`). `combined_loss`: held-out loss of the best
+        combination, or None. `kept`: reports of the models in use.
     held_out_scores_
         (n, T, K) scores of training series from fits without them; NaN for series that were not held out.
 
@@ -63,6 +74,7 @@ class Stack(Model):
     """
 
     name: ClassVar[str | None] = "auto"
+    cross_fits: ClassVar[bool] = True
     models_: list[Model]
     weights_: list[float]
 
@@ -81,9 +93,8 @@ class Stack(Model):
     ) -> Self:
         """Fit the models and choose; see `Model.fit`.
 
-        `validation` is passed to models that need validation series. Each model has a checkpoint of its own.
+        `validation` is passed to models that need validation series. Each fit has a checkpoint of its own.
         """
-        rows, held = hold_out(examples.y, examples.groups, fraction=JUDGED, seed=random_state)
 
         def fit(model: Model, part: Examples, stage: str) -> Model:
             return model.fit(
@@ -95,38 +106,41 @@ class Stack(Model):
                 on_epoch=on_epoch,
             )
 
-        tried: list[dict[str, Any]] = []
-        models: list[Model] = []
-        scores: list[np.ndarray] = []
-        for i, model in enumerate(self._candidates()):
+        folds = _judging_folds(examples, random_state)
+        candidates = self._candidates()
+        # Models that cross-fit come first: the others are compared with them early.
+        order = sorted(range(len(candidates)), key=lambda i: not candidates[i].cross_fits)
+        trials: list[Trial] = []
+        for i in order:
             start = perf_counter()
-            judged = fit(model, examples, f"final-{i}") if model.cross_fits else model
-            if judged.held_out_scores_ is None:  # it does not cross-fit, or there are too many series
-                judged = fit(clone(model), examples.subset(rows), f"judged-{i}")
-            models.append(model)
-            scores.append(_held_scores(judged, examples, held, judged is model))
-            tried.append({"model": model.name or type(model).__name__, "seconds": perf_counter() - start})
-        losses = np.stack([series_losses(one, examples, held) for one in scores])  # (M, held)
-        weights, combined = _choose(scores, losses, examples, held)
+            trial = _tried(candidates[i], examples, folds, trials, f"{i}", fit)
+            trial.seconds = perf_counter() - start
+            log.info("%s: %s (%.1f s)", trial.name, trial.outcome, trial.seconds)
+            trials.append(trial)
+        trials = [trials[order.index(i)] for i in range(len(candidates))]
+        weights, combined = choose(trials, examples)
         self.classes_count_, self.channels_ = examples.classes, examples.channels
         self.weights_ = [float(weight) for weight in weights if weight]
-        self.models_ = []
-        for i, model in enumerate(models):
-            if weights[i]:
-                self.models_.append(model if model.cross_fits else fit(model, examples, f"final-{i}"))
+        self.models_ = [
+            trial.model if trial.fitted else fit(trial.model, examples, f"{i}-final")
+            for i, (trial, weight) in enumerate(zip(trials, weights))
+            if weight
+        ]
+        best = min((trial for trial in trials if not trial.dropped), key=lambda trial: trial.loss)
         self.report_ = {
-            "tried": _described(tried, losses, weights),
+            "tried": [trial.described(best, float(weight)) for trial, weight in zip(trials, weights)],
             "combined_loss": combined,
             "kept": [model.report_ for model in self.models_],
         }
-        self.held_out_scores_ = _held_out(models, weights, scores, examples, held)
+        used = [trial for trial, weight in zip(trials, weights) if weight]
+        self.held_out_scores_ = weighted(self.weights_, [trial.scores for trial in used]).astype(np.float32)
         return self
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Return the scores (B, T, K) of series x (B, T, C)."""
         if self.weights_ == [1.0]:
             return self.models_[0].scores(x)
-        return _weighted(self.weights_, [model.scores(x) for model in self.models_])
+        return weighted(self.weights_, [model.scores(x) for model in self.models_])
 
     @property
     def batch_size(self) -> int:
@@ -202,84 +216,46 @@ def _plain(model: Model) -> dict[str, Any]:
     return {"name": model.name, "options": flat}
 
 
-def _weighted(weights: Sequence[float] | np.ndarray, scores: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the sum of arrays of scores with weights."""
-    total = weights[0] * scores[0]
-    for weight, one in zip(weights[1:], scores[1:]):
-        total = total + weight * one
-    return total
+def _judging_folds(examples: Examples, seed: int) -> list[np.ndarray]:
+    """Return the rows of each fold on which models are judged; the other rows contain every class."""
+    fold = make_folds(examples.y, examples.groups)
+    counts = np.bincount(examples.y, minlength=examples.classes)
+    folds = []
+    for one in np.unique(fold):
+        rows = np.flatnonzero(fold == one)
+        if (np.bincount(examples.y[rows], minlength=examples.classes) < counts).all():
+            folds.append(rows)
+    if not folds:
+        folds = [hold_out(examples.y, examples.groups, fraction=JUDGED, seed=seed)[1]]
+    return folds
 
 
-def _held_scores(model: Model, examples: Examples, held: np.ndarray, cross_fitted: bool) -> np.ndarray:
-    """Return scores (held, T, K) of held-out series from a fit without them."""
-    if cross_fitted and model.held_out_scores_ is not None:
-        return model.held_out_scores_[held]
-    found = np.full((len(held), examples.steps, examples.classes), np.nan)
-    for start in range(0, len(held), model.batch_size):
-        part = slice(start, start + model.batch_size)
-        x, _ = examples.read(held[part])
-        found[part, : x.shape[1]] = model.scores(x)
-    return found
-
-
-def series_losses(scores: np.ndarray, examples: Examples, held: np.ndarray) -> np.ndarray:
-    """Return the mean log loss (held,) of each series over its steps, under the empirical prior."""
-    prior = np.bincount(examples.y, minlength=examples.classes) / len(examples)
-    own = inside(examples.lengths[held], scores.shape[1])
-    log_p = log_softmax(np.where(own[..., None], scores, 0) + np.log(prior), axis=-1)
-    loss = -np.take_along_axis(log_p, examples.y[held][:, None, None], axis=2)[..., 0]  # (held, T)
-    return np.where(own, loss, 0).sum(axis=1) / examples.lengths[held]
-
-
-def _choose(
-    scores: list[np.ndarray], losses: np.ndarray, examples: Examples, held: np.ndarray
-) -> tuple[np.ndarray, float | None]:
-    """Return the weights (M,), exactly 1 for a single model, and the loss of the best combination."""
-    best = int(losses.mean(axis=1).argmin())
-    single = np.eye(len(scores))[best]
-    if len(scores) == 1:
-        return single, None
-    filled = [np.nan_to_num(one) for one in scores]
-
-    def loss_of(weights: np.ndarray) -> np.ndarray:
-        return series_losses(_weighted(weights, filled), examples, held)
-
-    found = minimize(
-        lambda weights: loss_of(weights).mean(),
-        np.where(single > 0, 1.0, 0.1),
-        method="L-BFGS-B",
-        bounds=[(0.0, 10.0)] * len(scores),
-        options={"maxiter": 30},
-    ).x
-    gain = losses[best] - loss_of(found)
-    clear = gain.mean() > CLEARLY * gain.std() / np.sqrt(len(gain))
-    used = np.where(found > 1e-3, found, 0.0)
-    combination = clear and (used > 0).sum() > 1
-    return (used if combination else single), float(loss_of(found).mean())
-
-
-def _described(tried: list[dict[str, Any]], losses: np.ndarray, weights: np.ndarray) -> list[dict[str, Any]]:
-    """Return what was tried, as JSON values."""
-    best = losses[int(losses.mean(axis=1).argmin())]
-    return [
-        one
-        | {
-            "loss": float(loss.mean()),
-            "standard_error": float((loss - best).std() / np.sqrt(len(loss))),
-            "weight": float(weight),
-        }
-        for one, loss, weight in zip(tried, losses, weights)
-    ]
-
-
-def _held_out(
-    models: list[Model], weights: np.ndarray, scores: list[np.ndarray], examples: Examples, held: np.ndarray
-) -> np.ndarray:
-    """Return held-out scores (n, T, K) of the chosen models; NaN where there are none."""
-    used = np.flatnonzero(weights)
-    whole = models[used[0]].held_out_scores_ if len(used) == 1 and models[used[0]].cross_fits else None
-    if whole is not None:
-        return whole
-    found = np.full((len(examples), examples.steps, examples.classes), np.nan, np.float32)
-    found[held] = _weighted(weights[used], [scores[i] for i in used])
-    return found
+def _tried(
+    model: Model,
+    examples: Examples,
+    folds: list[np.ndarray],
+    others: list[Trial],
+    label: str,
+    fit: Callable[[Model, Examples, str], Model],
+) -> Trial:
+    """Return what a model does on series that it was not fitted to."""
+    if model.cross_fits:
+        fit(model, examples, f"{label}-final")
+        if model.held_out_scores_ is not None:
+            return Trial(model, model.held_out_scores_, examples, fitted=True)
+    everything = np.arange(len(examples))
+    best = min((other for other in others if not other.dropped), key=lambda one: one.loss, default=None)
+    short = model.short() if best is not None else None
+    if best is not None and short is not None:
+        rest = np.setdiff1d(everything, folds[0])
+        fit(short, examples.subset(rest), f"{label}-short")
+        trial = Trial.of_folds(model, {0: short}, folds, examples)
+        trial.drop_if_hopeless(best, HOPELESS)
+        if trial.dropped:
+            return trial
+    many = len(examples) > MOST_SERIES or len(examples) * examples.steps * examples.channels > MOST_NUMBERS
+    judged = {
+        j: fit(clone(model), examples.subset(np.setdiff1d(everything, folds[j])), f"{label}-fold-{j}")
+        for j in range(1 if many or best is None else len(folds))
+    }
+    return Trial.of_folds(model, judged, folds, examples, fitted=model.cross_fits)

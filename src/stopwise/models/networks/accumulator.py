@@ -157,6 +157,12 @@ class Accumulator(NetworkModel):
             self._keep_better(task)
         return self
 
+    def short(self) -> Accumulator:
+        """Return an unfitted copy that trains for few epochs and does not compare bodies."""
+        copy = super().short()
+        assert isinstance(copy, Accumulator)
+        return copy.set_params(body="window") if self.body == "auto" and self.order is not None else copy
+
     @property
     def body_(self) -> str:
         """Body of the fitted network: "window", "lstm" or "filter"."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from torch import Tensor
 
 from stopwise.data.examples import Examples
@@ -28,6 +29,7 @@ from stopwise.progress import Stages
 from stopwise.validation import check_integer
 
 SEARCHING = "choosing the order"
+SHORT_EPOCHS = 10  # of a fit that only shows whether a full one can pay
 
 
 class NetworkModel(Model):
@@ -114,6 +116,10 @@ class NetworkModel(Model):
             "polish": polished,
         }
         return self
+
+    def short(self) -> NetworkModel:
+        """Return an unfitted copy that trains for few epochs."""
+        return clone(self).set_params(training__max_epochs=min(SHORT_EPOCHS, self._training.max_epochs))
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Return the scores (B, T, K) of series x (B, T, C)."""
