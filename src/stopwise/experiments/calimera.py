@@ -1,8 +1,8 @@
 """CALIMERA, an early classifier to compare with, written from its published description.
 
 Bilski and Jastrzębska, CALIMERA: A new early time series classification method, Information Processing and
-Management 60, 2023. At 20 equally spaced prefixes, a ridge classifier on MiniRocket features gives class
-probabilities. Backward in time, a kernel regression at each prefix predicts from them how much waiting for
+Management 60, 2023. At 20 equally spaced prefixes, a ridge classifier on MiniRocket features scores the
+classes. Backward in time, a kernel regression at each prefix predicts from these scores how much waiting for
 the next prefix changes the cost. A series is decided at the first prefix where waiting is predicted to cost
 more.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from stopwise.experiments.minirocket import TAPS, MiniRocket
 
@@ -27,6 +27,8 @@ NULL = 1e-10  # eigenvalues below this share of the largest are 0
 class RidgeClassifier:
     """Ridge regression of the classes, with an intercept, and its leave-one-out scores in closed form.
 
+    Features are centered and divided by their norms.
+
     Parameters
     ----------
     weights
@@ -36,7 +38,7 @@ class RidgeClassifier:
     left_out
         (n, C) scores of the training series, each from a fit without it.
     ridge
-        The penalty of least squared leave-one-out error.
+        The penalty of highest leave-one-out accuracy; the smallest one if several are equal.
     """
 
     weights: np.ndarray
@@ -60,31 +62,38 @@ class RidgeClassifier:
         n = len(y)
         targets = np.where(np.arange(classes) == y[:, None], 1.0, -1.0)  # (n, K)
         targets = targets[:, 1:] if classes == 2 else targets
-        center, mean = F.mean(axis=0, dtype=np.float64), targets.mean(axis=0)
-        G, Y = F.astype(np.float64) - center, targets - mean
+        G = F.astype(np.float64)
+        center, norm = G.mean(axis=0), np.linalg.norm(G, axis=0)
+        norm[norm == 0] = 1
+        G = (G - center) / norm
+        mean = targets.mean(axis=0)
+        Y = targets - mean
         if n <= G.shape[1]:
             values, U = _range(G @ G.T)
         else:
             values, V = _range(G.T @ G)
             U = G @ (V / np.sqrt(values))
-        UY = U.T @ Y  # (r, C)
-        best, chosen = np.inf, None
-        for ridge in RIDGES:
-            shrink = values / (values + ridge)
+        UY, squares = U.T @ Y, U**2  # (r, C), (n, r)
+        best, ridge, left_out = -1.0, 0.0, targets
+        for candidate in RIDGES:
+            shrink = values / (values + candidate)
             residual = Y - U @ (shrink[:, None] * UY)
-            leverage = 1 / n + (U**2) @ shrink  # (n,); 1/n is that of the intercept
-            held = residual / np.maximum(1 - leverage, 1e-12)[:, None]
-            error = float((held**2).mean())
-            if error < best:
-                best, chosen = error, (float(ridge), targets - held)
-        assert chosen is not None
-        ridge, left_out = chosen
-        weights = G.T @ (U @ (UY / (values + ridge)[:, None]))
+            leverage = 1 / n + squares @ shrink  # (n,); 1/n is that of the intercept
+            held = targets - residual / np.maximum(1 - leverage, 1e-12)[:, None]
+            accuracy = float((best_class(held) == y).mean())
+            if accuracy > best:
+                best, ridge, left_out = accuracy, float(candidate), held
+        weights = (G.T @ (U @ (UY / (values + ridge)[:, None]))) / norm[:, None]
         return cls(weights, mean - center @ weights, left_out, ridge)
 
     def scores(self, F: np.ndarray) -> np.ndarray:
         """Return the scores (n, C) of features F (n, F)."""
         return F @ self.weights + self.intercept
+
+
+def best_class(scores: np.ndarray) -> np.ndarray:
+    """Return the class (n,) of highest score; a single column (n, 1) is the score of the second class."""
+    return (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
 def _range(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -129,57 +138,84 @@ def sigmoid_calibration(scores: np.ndarray, positive: np.ndarray) -> tuple[float
 
 @dataclass(frozen=True)
 class _Point:
-    """The classifier, the calibration and the halting regression of one prefix."""
+    """The classifier of one prefix and the calibration of its scores."""
 
     steps: int
     rocket: MiniRocket | None  # None: the raw samples are the features
     ridge: RidgeClassifier
-    calibration: list[tuple[float, float]]
-    classes: int
+    calibration: list[tuple[float, float]]  # one of two classes, or one per class
 
-    def features(self, X: np.ndarray) -> np.ndarray:
-        prefix = X[:, : self.steps]
-        if self.rocket is None:
-            return prefix.reshape(len(X), -1).astype(np.float64)
-        return self.rocket.transform(prefix)
+    @classmethod
+    def fit(cls, X: np.ndarray, y: np.ndarray, classes: int, steps: int, seed: int) -> Self:
+        rocket = MiniRocket.fit(X[:, :steps], seed=seed) if steps >= TAPS else None
+        ridge = RidgeClassifier.fit(_features(X, steps, rocket), y, classes)
+        raw = raw_probabilities(ridge.left_out)
+        first = 1 if classes == 2 else 0
+        calibration = [sigmoid_calibration(raw[:, k], y == k) for k in range(first, classes)]
+        return cls(steps, rocket, ridge, calibration)
+
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """Return the ridge scores (n, C) of padded series (n, T, d)."""
+        return self.ridge.scores(_features(X, self.steps, self.rocket))
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Return class probabilities (n, K) of ridge scores (n, C)."""
-        each = np.column_stack([expit(a * s + b) for (a, b), s in zip(self.calibration, scores.T)])
-        if self.classes == 2:
-            return np.column_stack([1 - each[:, 0], each[:, 0]])
-        total = each.sum(axis=1, keepdims=True)
-        return np.divide(each, total, out=np.full_like(each, 1 / self.classes), where=total > 0)
+        """Return calibrated class probabilities (n, K) of ridge scores (n, C)."""
+        raw = raw_probabilities(scores)
+        raw = raw[:, 1:] if raw.shape[1] == 2 else raw
+        each = np.column_stack([expit(a * p + b) for (a, b), p in zip(self.calibration, raw.T)])
+        if each.shape[1] == 1:
+            return np.column_stack([1 - each, each])
+        return each / each.sum(axis=1, keepdims=True)
+
+
+def _features(X: np.ndarray, steps: int, rocket: MiniRocket | None) -> np.ndarray:
+    prefix = X[:, :steps]
+    return prefix.reshape(len(X), -1) if rocket is None else rocket.transform(prefix)
+
+
+def raw_probabilities(scores: np.ndarray) -> np.ndarray:
+    """Return probabilities (n, K) of ridge scores (n, C) before calibration, by a softmax.
+
+    Examples
+    --------
+    >>> raw_probabilities(np.array([[0.5]])).round(3).tolist()
+    [[0.269, 0.731]]
+    """
+    return softmax(np.column_stack([-scores, scores]) if scores.shape[1] == 1 else scores, axis=1)
 
 
 @dataclass(frozen=True)
 class _Halting:
     """Kernel ridge regression of the change of cost at the next prefix, without an intercept."""
 
-    inputs: np.ndarray  # (n, K + 2)
+    inputs: np.ndarray  # (n, C + 2), or (n, 1)
     dual: np.ndarray  # (n,)
 
     @classmethod
-    def fit(cls, p: np.ndarray, change: np.ndarray) -> Self:
-        inputs = halting_inputs(p)
+    def fit(cls, scores: np.ndarray, change: np.ndarray) -> Self:
+        inputs = halting_inputs(scores)
         gram = _rbf(inputs, inputs)
         gram[np.diag_indices(len(gram))] += KERNEL_RIDGE
         return cls(inputs, np.linalg.solve(gram, change))
 
-    def predict(self, p: np.ndarray) -> np.ndarray:
-        return _rbf(halting_inputs(p), self.inputs) @ self.dual
+    def predict(self, scores: np.ndarray) -> np.ndarray:
+        return _rbf(halting_inputs(scores), self.inputs) @ self.dual
 
 
-def halting_inputs(p: np.ndarray) -> np.ndarray:
-    """Return the inputs (n, K + 2) of the halting regression: probabilities, the lead of the best, the best.
+def halting_inputs(scores: np.ndarray) -> np.ndarray:
+    """Return the inputs of the halting regression: the scores, the lead of the best one, and the best one.
 
     Examples
     --------
-    >>> halting_inputs(np.array([[0.7, 0.3]])).round(2).tolist()
-    [[0.7, 0.3, 0.4, 0.7]]
+    >>> halting_inputs(np.array([[0.5, -0.5, -1.0]])).tolist()
+    [[0.5, -0.5, -1.0, 1.0, 0.5]]
+    >>> halting_inputs(np.array([[0.5]])).tolist()
+    [[0.5]]
     """
-    top = np.sort(p, axis=1)
-    return np.column_stack([p, top[:, -1] - top[:, -2], top[:, -1]])
+    if scores.shape[1] == 1:
+        return scores
+    top = np.sort(scores, axis=1)
+    return np.column_stack([scores, top[:, -1] - top[:, -2], top[:, -1]])
 
 
 def _rbf(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -231,46 +267,57 @@ class Calimera:
         classes
             Number of classes K. Classes without training series are never predicted.
         """
-        present, y = np.unique(y, return_inverse=True)
-        self.present_, self.classes_ = present, classes
-        self.points_ = []
-        left_out = []
-        for i, steps in enumerate(prefix_lengths(X.shape[1])):
-            prefix = X[:, :steps]
-            rocket = MiniRocket.fit(prefix, seed=self.seed + 1000 * i) if steps >= TAPS else None
-            F = prefix.reshape(len(X), -1) if rocket is None else rocket.transform(prefix)
-            ridge = RidgeClassifier.fit(F, y, len(present))
-            own = ridge.left_out
-            positive = [y == 1] if len(present) == 2 else [y == k for k in range(len(present))]
-            calibration = [sigmoid_calibration(s, hit) for s, hit in zip(own.T, positive)]
-            self.points_.append(_Point(steps, rocket, ridge, calibration, len(present)))
-            left_out.append(self.points_[-1].probabilities(own))
-        self._fit_halting(np.stack(left_out), lengths)
+        self.present_, y = np.unique(y, return_inverse=True)
+        self.classes_ = classes
+        self.points_ = [
+            _Point.fit(X, y, len(self.present_), steps, self.seed + 1000 * i)
+            for i, steps in enumerate(prefix_lengths(X.shape[1]))
+        ]
+        self._fit_halting(lengths)
         return self
 
-    def _fit_halting(self, p: np.ndarray, lengths: np.ndarray) -> None:
-        """Fit the halting regressions, last prefix first, to left-out probabilities p (P, n, K)."""
-        steps = np.array([point.steps for point in self.points_])
-        seen = np.minimum(steps[:, None], lengths) / lengths  # (P, n)
-        stop = 1 - p.max(axis=2) + self.delay * seen
+    def _fit_halting(self, lengths: np.ndarray) -> None:
+        """Fit the halting regressions, last prefix first, to the leave-one-out scores."""
+        seen = np.minimum(self.steps[:, None], lengths) / lengths  # (P, n)
+        scores = [point.ridge.left_out for point in self.points_]
+        doubt = np.stack([1 - point.probabilities(s).max(axis=1) for point, s in zip(self.points_, scores)])
+        cost = doubt + self.delay * seen
         self.halting_: list[_Halting] = []
-        later = stop[-1]
-        for i in range(len(steps) - 2, -1, -1):
-            halting = _Halting.fit(p[i], later - stop[i])
-            later = np.where(halting.predict(p[i]) < 0, later, stop[i])
+        for i in range(len(self.points_) - 2, -1, -1):
+            halting = _Halting.fit(scores[i], cost[i + 1] - cost[i])
+            cost[i] = np.where(halting.predict(scores[i]) < 0, cost[i + 1], cost[i])
             self.halting_.insert(0, halting)
 
-    def probabilities(self, X: np.ndarray) -> np.ndarray:
-        """Return class probabilities (P, n, K) of padded series (n, T, d) after each prefix."""
-        out = np.zeros((len(self.points_), len(X), self.classes_))
-        for i, point in enumerate(self.points_):
-            out[i][:, self.present_] = point.probabilities(point.ridge.scores(point.features(X)))
-        return out
+    @property
+    def steps(self) -> np.ndarray:
+        """(P,) prefix lengths."""
+        return np.array([point.steps for point in self.points_])
 
-    def decide(self, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return labels (n,) and prefix lengths (n,) at which series with probabilities p are decided."""
-        chosen = np.full(p.shape[1], len(self.points_) - 1)
-        for i in range(len(self.halting_) - 1, -1, -1):
-            chosen[self.halting_[i].predict(p[i][:, self.present_]) > 0] = i
-        steps = np.array([point.steps for point in self.points_])
-        return p[chosen, np.arange(p.shape[1])].argmax(1), steps[chosen]
+    def decide(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Decide padded series.
+
+        Parameters
+        ----------
+        X
+            (n, T, d) series, padded as those in `fit`.
+
+        Returns
+        -------
+        labels
+            (n,) class indices.
+        times
+            (n,) prefix lengths of the decisions; they may be beyond the end of a shorter series.
+        probabilities
+            (n, P, K) calibrated probabilities after each prefix.
+        """
+        n = len(X)
+        labels, times = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        probabilities = np.zeros((n, len(self.points_), self.classes_))
+        for i, point in enumerate(self.points_):
+            scores = point.scores(X)
+            probabilities[:, i, self.present_] = point.probabilities(scores)
+            stops = times == 0
+            if i < len(self.halting_):
+                stops &= self.halting_[i].predict(scores) > 0
+            labels[stops], times[stops] = self.present_[best_class(scores[stops])], point.steps
+        return labels, times, probabilities

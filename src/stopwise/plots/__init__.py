@@ -1,10 +1,12 @@
-"""Plots of log-likelihood ratios (LLRs), speed-accuracy tradeoffs, stopping boundaries and guarantees.
+"""Plots of log-likelihood ratios (LLRs), speed-accuracy tradeoffs, stopping rules, costs and ranks.
 
 Every plot function returns a matplotlib `Figure` and does not change the global state of pyplot. `save`
 writes a figure to files.
 """
 
 from stopwise.plots.conditions import llr_errors_by_condition
+from stopwise.plots.cost_scatter import cost_scatter
+from stopwise.plots.critical_difference import critical_difference
 from stopwise.plots.errors import llr_error_bars
 from stopwise.plots.guarantees import guarantees
 from stopwise.plots.llr import llr_scatter, llr_trajectories
@@ -15,6 +17,8 @@ from stopwise.plots.stopping_boundaries import stopping_boundaries, stopping_thr
 from stopwise.plots.style import save
 
 __all__ = [
+    "cost_scatter",
+    "critical_difference",
     "guarantees",
     "llr_error_bars",
     "llr_errors_by_condition",
