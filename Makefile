@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 INSTALLED_DOCS := .venv/.installed-docs
+INSTALLED_PEERS := .venv-peers/.installed
 
-.PHONY: setup demo test test-slow test-docs test-spark test-browser coverage lint types layers docs format check clean
+.PHONY: setup peers demo test test-slow test-docs test-spark test-browser coverage lint types layers docs format check clean
 
 setup: $(INSTALLED)
 
@@ -12,6 +13,15 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(f"stopwise needs Python 3.11 or newer; $(PYTHON) is {v}. Try: make setup PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+# The environment of aeon's early classifiers, for `stopwise reproduce archive` and `fig4`: aeon does not
+# install next to our numpy.
+peers: $(INSTALLED_PEERS)
+
+$(INSTALLED_PEERS): constraints-peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --constraint constraints-peers.txt aeon
 	touch $@
 
 demo: setup
@@ -71,4 +81,4 @@ format: setup
 check: lint types layers test test-docs test-browser
 
 clean:
-	rm -rf .venv build dist docs/_build docs/reference/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage
+	rm -rf .venv .venv-peers build dist docs/_build docs/reference/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage

@@ -88,8 +88,8 @@ class Split:
         )
 
 
-def load(name: str) -> Split:
-    """Load the dataset `name` from the folder given by the environment variable STOPWISE_DATA.
+def load(name: str, folder: str | Path | None = None) -> Split:
+    """Load the dataset `name` from a folder, by default that of the environment variable STOPWISE_DATA.
 
     Parameters
     ----------
@@ -97,6 +97,8 @@ def load(name: str) -> Split:
         Name of the dataset. The file is ``$STOPWISE_DATA/<name>.npz`` with the arrays X_train, y_train,
         X_test, y_test and, optionally, len_train, len_test, class_names, and subject_train, group_train or
         speaker_train.
+    folder
+        Folder of the file. None: the folder given by STOPWISE_DATA.
 
     Returns
     -------
@@ -122,7 +124,7 @@ def load(name: str) -> Split:
     ...     load("toy")
     Split(4 train, 4 test, X (n, 10, 2), 2 classes)
     """
-    path = _find(name)
+    path = _find(name, folder)
     optional = ["len_train", "len_test", "class_names", *_GROUP_KEYS]
     arrays = read_npz(path, ["X_train", "y_train", "X_test", "y_test"], optional)
     try:
@@ -131,14 +133,15 @@ def load(name: str) -> Split:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _find(name: str) -> Path:
+def _find(name: str, given: str | Path | None = None) -> Path:
     """Return the path of the dataset `name`."""
     if not isinstance(name, str) or not name or Path(name).name != name:
         raise ValueError(
             f"`name` must be the name of a dataset without a folder, such as 'uci_hapt'; got {name!r}."
         )
     name = name.removesuffix(".npz")
-    value = os.environ.get(DATA_VARIABLE)
+    value = os.environ.get(DATA_VARIABLE) if given is None else str(given)
+    source = DATA_VARIABLE if given is None else "`folder`"
     if not value:
         raise FileNotFoundError(
             f"cannot find {name}.npz: the environment variable {DATA_VARIABLE} is not set. "
@@ -147,8 +150,8 @@ def _find(name: str) -> Path:
     folder = Path(value)
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"cannot find {name}.npz: {DATA_VARIABLE} is {value!r}, which is not a folder. "
-            "Set the variable to an existing folder."
+            f"cannot find {name}.npz: {source} is {value!r}, which is not a folder. "
+            f"Set {'the variable' if given is None else 'it'} to an existing folder."
         )
     path = folder / f"{name}.npz"
     if not path.is_file():
@@ -156,7 +159,7 @@ def _find(name: str) -> Path:
         near = [] if name in CATALOG else difflib.get_close_matches(name, {*present, *CATALOG}, n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise FileNotFoundError(
-            f"there is no {name}.npz in {folder} (the folder given by {DATA_VARIABLE}); "
+            f"there is no {name}.npz in {folder} (the folder given by {source}); "
             f"it holds: {', '.join(present) or 'no datasets'}.{hint} {how_to_get(name)}".rstrip()
         )
     return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,27 +125,54 @@ def ready(name: str, most: int | None = None, stride: int = 1, prepare: str | No
     stride, prepare
         As in `Plan`.
     """
-    split = _nosaic() if name == "nosaic_mnist" else load(name)
+    split = split_of(name)
     rows, held = split.validation(VALIDATION_SHARE, seed=VALIDATION_SEED)
     tested = np.arange(len(split.y_test))
     rng = np.random.default_rng(VALIDATION_SEED)
     if most is not None:
         rows, held, tested = (np.sort(rng.permutation(part)[:most]) for part in (rows, held, tested))
-
-    def part(X: np.ndarray, y: np.ndarray, lengths: np.ndarray | None, chosen: np.ndarray) -> Part:
-        """Return the chosen series: prepared, subsampled, and without padding."""
-        samples = np.asarray(X[chosen], dtype=np.float32).reshape(len(chosen), X.shape[1], -1)
-        if prepare is not None:
-            samples = PREPARATIONS[prepare](samples)
-        samples = np.ascontiguousarray(samples[:, ::stride])
-        if lengths is None:
-            return Part(samples, y[chosen])
-        ends = -(-lengths[chosen] // stride)
-        return Part([series[:end] for series, end in zip(samples, ends)], y[chosen])
-
     train = (split.X_train, split.y_train, split.lengths_train)
     test = (split.X_test, split.y_test, split.lengths_test)
-    return Ready(part(*train, rows), part(*train, held), part(*test, tested), len(split.class_names))
+    return Ready(
+        part_of(*train, rows, stride, prepare),
+        part_of(*train, held, stride, prepare),
+        part_of(*test, tested, stride, prepare),
+        len(split.class_names),
+    )
+
+
+def part_of(
+    X: np.ndarray,
+    y: np.ndarray,
+    lengths: np.ndarray | None,
+    chosen: np.ndarray,
+    stride: int = 1,
+    prepare: str | None = None,
+) -> Part:
+    """Return the chosen series: prepared, subsampled, and without padding.
+
+    Parameters
+    ----------
+    X, y, lengths
+        Series (n, T, ...), class indices (n,) and lengths (n,), None if all are T.
+    chosen
+        Rows of the series to return.
+    stride, prepare
+        As in `Plan`.
+    """
+    samples = np.asarray(X[chosen], dtype=np.float32).reshape(len(chosen), X.shape[1], -1)
+    if prepare is not None:
+        samples = PREPARATIONS[prepare](samples)
+    samples = np.ascontiguousarray(samples[:, ::stride])
+    if lengths is None:
+        return Part(samples, y[chosen])
+    ends = -(-lengths[chosen] // stride)
+    return Part([series[:end] for series, end in zip(samples, ends)], y[chosen])
+
+
+def split_of(name: str, folder: Path | None = None) -> Split:
+    """Return a dataset as stored, or the features of "nosaic_mnist"; see `stopwise.experiments.nosaic`."""
+    return _nosaic() if name == "nosaic_mnist" else load(name, folder)
 
 
 def _nosaic() -> Split:

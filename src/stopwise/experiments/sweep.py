@@ -47,6 +47,7 @@ def sweep(
     title: str,
     workers: int = -1,
     progress: bool | str = True,
+    again: Callable[[Result], bool] | None = None,
 ) -> dict[str, Result]:
     """Run the jobs that have no stored result; return all results by name.
 
@@ -65,6 +66,9 @@ def sweep(
         Number of processes; -1 for one per core.
     progress
         As for `Reporter`.
+    again
+        Function that tells whether a stored result does not count, so that its job runs again; None: all
+        count.
 
     Returns
     -------
@@ -75,6 +79,8 @@ def sweep(
     wanted = {job.name: job for job in jobs}
     records = read_records(path)
     found = {name: records[name]["result"] for name, job in wanted.items() if _is_done(records, job)}
+    if again is not None:
+        found = {name: result for name, result in found.items() if not again(result)}
     missing = [job for name, job in wanted.items() if name not in found]
     with Reporter(title, len(wanted), progress) as reporter:
         reporter.skip(len(found))

@@ -75,7 +75,7 @@ def _panel(panel: Axes, x: np.ndarray, y: np.ndarray, names: list[str]) -> None:
     panel.scatter(x[better], y[better], s=26, color=COLORS[0], zorder=3)
     panel.scatter(x[~better], y[~better], s=30, color=COLORS[1], marker="D", zorder=3)
     for i in np.argsort(y / x, kind="stable")[::-1][:LABELED]:
-        left = np.log(x[i] / low) > 0.6 * np.log(high / low)
+        left = np.log(x[i] / low) > 0.35 * np.log(high / low)  # there is space above the diagonal
         panel.annotate(
             names[i], (x[i], y[i]), (-5 if left else 5, 4), textcoords="offset points", fontsize=7.5,
             ha="right" if left else "left", color=TRUTH_COLOR if not better[i] else GRAY, zorder=4,
