@@ -77,7 +77,7 @@ def test_prefixes_are_equally_spaced_and_end_with_the_whole_series():
 
 @pytest.fixture(scope="module")
 def world():
-    X, y, _ = gaussian(n=120, classes=3, offset=1.0, channels=3, length=12, seed=0)
+    X, y, _ = gaussian(n=120, classes=3, offset=2.0, channels=3, length=12, seed=0)
     return X.astype(np.float32), y
 
 
@@ -92,8 +92,8 @@ def test_decisions_are_early_where_evidence_is_clear(world):
     np.testing.assert_allclose(p.sum(axis=2), 1)
     # A delay that costs nothing is worth waiting for; one that costs much is not.
     patient = Calimera(delay=0.0).fit(X[:60], y[:60], full, 3).decide(X[60:])[1]
-    hasty = Calimera(delay=50.0).fit(X[:60], y[:60], full, 3).decide(X[60:])[1]
-    assert hasty.mean() == 1 < times.mean() < patient.mean()
+    impatient = Calimera(delay=50.0).fit(X[:60], y[:60], full, 3).decide(X[60:])[1]
+    assert impatient.mean() == 1 < times.mean() < patient.mean()
 
 
 def test_classes_without_training_series_are_not_predicted(world):

@@ -1,7 +1,6 @@
 """Figure 4: an end-to-end run on a small dataset, and its parts."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from typer.testing import CliRunner
 
 from stopwise.cli import app
 from stopwise.datasets import gaussian
-from stopwise.experiments import fig4, operating, peers, real, real_runs
+from stopwise.experiments import fig4, operating, real, real_runs
 from stopwise.experiments.result_file import read_records
 from stopwise.metrics import summarize
 from stopwise.rules import SPRT, FixedTime
@@ -134,18 +133,3 @@ def test_fixed_time_errors_are_macro_errors_at_these_steps():
     wrong = (scores.argmax(2) != y[:, None])[:, [0, 5]]
     macro = [np.mean([column[y == k].mean() for k in (0, 1)]) for column in wrong.T]
     assert errors == pytest.approx(macro)
-
-
-@pytest.mark.parametrize("peer", peers.PEERS)
-def test_peer_decides_within_the_series(peer, toy):
-    pytest.importorskip("aeon")
-    metrics = peers.run_peer({"name": "toy"}, peer, 0)["points"]["own"]
-    assert metrics["accuracy"] > 0.5
-    assert 1 <= metrics["mean_time"] <= 12
-
-
-def test_missing_aeon_raises(toy, monkeypatch):
-    for module in ("aeon", "aeon.classification", "aeon.classification.convolution_based"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match="needs aeon, which is not part of any extra"):
-        peers.run_peer({"name": "toy"}, peers.PEERS[0], 0)

@@ -26,8 +26,8 @@ def reproduce(
     preset: Annotated[
         str,
         typer.Option(
-            help="quick (minutes), medium (one to two hours) or paper (the paper's sizes); for archive: quick, "
-            "medium or full (five seeds)."
+            help="quick (minutes), medium (one to two hours) or paper (the paper's sizes); for archive: "
+            "quick, medium or full (five seeds)."
         ),
     ] = "quick",
     out: Annotated[

@@ -95,7 +95,8 @@ def reproduce(
     if peers.python() is None and (wanted := [one for one in chosen if one in AEON]):
         chosen = [one for one in chosen if one not in AEON]
         skipped.append(
-            f"{' and '.join(wanted)} not run: there is no environment of the peers. Create it with `make peers`."
+            f"{' and '.join(wanted)} not run: there is no environment of the peers. Create it with "
+            "`make peers`."
         )
     found, missing = _sets(sets, sizes)
     if missing:
@@ -108,7 +109,7 @@ def reproduce(
         limit_threads(workers if workers > 0 else 2)
     path = folder / f"archive-{name}.jsonl"
     if data.NOSAIC in found and not path.exists():
-        nosaic.features()  # computed once, before several jobs need it at a time
+        nosaic.features(progress)  # computed once, before several jobs need it at a time
     with parallel_config("threading") if isolated else parallel_config("sequential"):
         results = sweep(
             work,

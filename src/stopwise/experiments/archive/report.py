@@ -126,7 +126,8 @@ def bars(table: Table, summary: Mapping[str, Any]) -> list[tuple[str, str, str, 
         data, worst = next(iter(summary["to_the_better"].items()))
         lines.append(
             (
-                f"largest ratio to the better of CALIMERA and our single models, from {ENOUGH} training series",
+                "largest ratio to the better of CALIMERA and our single models, "
+                f"from {ENOUGH} training series",
                 "≤ 1.10",
                 f"{worst['ratio']:.3f} ({data}, {worst['of']})",
                 worst["ratio"] <= 1.1,
