@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ class Outcome:
         Time to fit, with the rule, and to decide on all test series.
     scores
         (n, T, K) scores of every prefix, NaN after the end of a series; None if the method has none.
+    about
+        What else is recorded of the run, as JSON values.
     """
 
     labels: np.ndarray
@@ -40,6 +42,7 @@ class Outcome:
     fit_seconds: float
     decision_seconds: float
     scores: np.ndarray | None = None
+    about: dict[str, Any] = field(default_factory=dict)
 
 
 def run(data: str, method: str, seed: int, most: int | None = None) -> dict[str, Any]:
@@ -100,7 +103,7 @@ def metrics(outcome: Outcome, found: Prepared) -> dict[str, Any]:
         "ausat": area,
         "fit_seconds": round(outcome.fit_seconds, 3),
         "decision_seconds_per_series": outcome.decision_seconds / len(y),
-    }
+    } | outcome.about
 
 
 def cost_per_sample(lengths: np.ndarray) -> float:
@@ -121,17 +124,19 @@ def _ours(model: Any, found: Prepared, seed: int) -> Outcome:
     """Run a classifier of stopwise with the rule of least cost, from held-out scores of the training part."""
     settings = {} if model is None else {"model": Stack([model])}
     clf = EarlyClassifier(**settings, standardize=found.standardize, progress=False, random_state=seed)
-    start = perf_counter()
+    start, used = perf_counter(), process_time()
     clf.fit(found.train.X, found.train.y, groups=found.groups)
     clf.fit_rule(cost=cost_per_sample(found.train.lengths))
-    fitted = perf_counter()
+    fitted, used = perf_counter(), process_time() - used
     decisions = clf.decide(found.test.X)
     decided = perf_counter()
     own = clf.scores(found.test.X).astype(np.float64)
     scores = np.full((*own.shape[:2], found.classes), own.min(initial=0, where=~np.isnan(own)) - 1)
     scores[..., clf.classes_] = own  # classes without training series are never the best
     scores[np.isnan(own).any(axis=2)] = np.nan
-    return Outcome(decisions.labels, decisions.times, fitted - start, decided - fitted, scores)
+    kept = {one["model"]: round(one["weight"], 3) for one in clf.model_.report_["tried"] if one["weight"]}
+    about = {"fit_cpu_seconds": round(used, 3), "kept": kept}
+    return Outcome(decisions.labels, decisions.times, fitted - start, decided - fitted, scores, about)
 
 
 def _calimera(found: Prepared, seed: int) -> Outcome:
