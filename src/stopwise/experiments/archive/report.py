@@ -78,7 +78,7 @@ def summarize(table: Table) -> dict[str, Any]:
         if rows:
             against[method] = _compare(rows, method)
     rivals = ("CALIMERA", *SINGLE)
-    worst = {}
+    worst: dict[str, dict[str, Any]] = {}
     for data, row in table.items():
         others = {method: row[method]["cost"] for method in rivals if method in row}
         if "default" in row and others and row["default"]["n_train"] >= ENOUGH:
