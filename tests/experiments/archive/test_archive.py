@@ -117,7 +117,7 @@ def test_benchmark_is_written_and_finished_runs_are_not_repeated(folder, tmp_pat
                 "quick",
                 tmp_path / "out",
                 sets=["one", "two"],
-                methods=["default", "prefix", "CALIMERA", "TEASER", "probability threshold"],
+                methods=["default", "CALIMERA", "TEASER", "probability threshold"],
                 repeats=2,
                 workers=1,
                 progress=False,
@@ -128,7 +128,7 @@ def test_benchmark_is_written_and_finished_runs_are_not_repeated(folder, tmp_pat
     assert [path.name for path in pictures] == ["archive-cost-quick.png", "archive-ranks-quick.png"]
     path = tmp_path / "out" / "archive-quick.jsonl"
     records = read_records(path)
-    assert len(records) == 2 * (2 + 2 + 1)
+    assert len(records) == 2 * (2 + 1)
     before = path.read_bytes()
     monkeypatch.setattr(plots, "save", lambda figure, stem: [stem])  # drawing is slow
     reproduce()
@@ -159,6 +159,24 @@ def test_failed_runs_are_reported_and_run_again(folder, tmp_path, monkeypatch):
     benchmark.reproduce("quick", tmp_path / "out", **arguments)
     table = json.loads((tmp_path / "out" / "archive-quick.json").read_text())
     assert table["sets"]["one"]["CALIMERA"]["cost"] < 1
+
+
+def test_features_of_nosaic_mnist_are_computed_after_all_other_jobs(folder, tmp_path, monkeypatch):
+    order = []
+    outcome = runs.Outcome(np.zeros(40, int), np.ones(40, int), 1.0, 1.0)
+
+    def method(found, seed):
+        order.append(len(found.train.y))
+        return outcome
+
+    prepared = data.prepared
+    monkeypatch.setattr(runs, "prepared", lambda name, most: prepared("two" if name == data.NOSAIC else name))
+    monkeypatch.setattr(data, "numbers", lambda name: 1 if name == data.NOSAIC else 10)
+    monkeypatch.setattr(benchmark.nosaic, "features", lambda progress: order.append("features"))
+    monkeypatch.setitem(runs.METHODS, "CALIMERA", method)
+    arguments = {"methods": ["CALIMERA"], "workers": 1, "progress": False, "isolated": False}
+    benchmark.reproduce("quick", tmp_path / "out", sets=[data.NOSAIC, "one"], **arguments)
+    assert order == [45, "features", 60]
 
 
 def rows(**costs):

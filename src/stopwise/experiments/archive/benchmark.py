@@ -108,18 +108,17 @@ def reproduce(
     if isolated:
         limit_threads(workers if workers > 0 else 2)
     path = folder / f"archive-{name}.jsonl"
-    if data.NOSAIC in found and not path.exists():
-        nosaic.features(progress)  # computed once, before several jobs need it at a time
-    with parallel_config("threading") if isolated else parallel_config("sequential"):
-        results = sweep(
-            work,
-            jobs,
-            path,
-            title="archive",
-            workers=workers,
-            progress=progress,
-            again=lambda result: "failed" in result,
-        )
+
+    def done(jobs: Sequence[Job], title: str) -> dict[str, Result]:
+        with parallel_config("threading" if isolated else "sequential"):
+            return sweep(work, jobs, path, title=title, workers=workers, progress=progress, again=_has_failed)
+
+    others = [job for job in jobs if job.arguments["data"] != data.NOSAIC]
+    if len(others) < len(jobs):
+        # Several jobs need the features of Nosaic MNIST, which take long: they are computed once, at the end.
+        done(others, "archive, all but Nosaic MNIST")
+        nosaic.features(progress)
+    results = done(jobs, "archive")
     return _write(name, folder, results, chosen, skipped)
 
 
@@ -153,6 +152,10 @@ def _sets(sets: Sequence[str] | None, sizes: Sizes) -> tuple[list[str], list[str
     return [one for one in found if data.numbers(one) <= sizes.largest], [
         one for one in data.SETS if one not in found
     ]
+
+
+def _has_failed(result: Result) -> bool:
+    return "failed" in result
 
 
 def _isolated(**arguments: Any) -> Result:
