@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stopwise as sw
-from stopwise.experiments import demo
+from stopwise.experiments import demo, demo_speakers
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,14 @@ def test_demo_prints_tables_and_saves_pictures(run, monkeypatch, tmp_path):
     once = cache(lambda: real(seed=0, progress=False))
     real = demo.run
     monkeypatch.setattr(demo, "run", lambda **_: once())  # train once, for both runs of the command
+    speakers = demo_speakers.run(tmp_path, progress=False)
+    monkeypatch.setattr(demo_speakers, "run", lambda *_, **__: speakers)
     printed = run("demo", "--out", tmp_path)
+    assert "guaranteed: at most 5 % wrong" in printed
+    assert "<title>Who is speaking?" in (tmp_path / "report.html").read_text()
+    whole, cheapest, guaranteed = speakers.decided
+    assert whole.mean_time == pytest.approx(speakers.mean_length, abs=0.5)
+    assert max(cheapest.mean_time, guaranteed.mean_time) < 5
     assert all(name in printed for name in demo.MODELS)
     assert {path.name for path in tmp_path.glob("*.png")} == {
         "llr-trajectories.png",
@@ -215,7 +222,8 @@ def test_demo_prints_tables_and_saves_pictures(run, monkeypatch, tmp_path):
         "llr-errors.png",
     }
     figures = json.loads(run("demo", "--out", tmp_path, "--json"))
-    assert figures[-1]["slope"] == pytest.approx(1.0)
+    assert figures["saturation"][-1]["slope"] == pytest.approx(1.0)
+    assert figures["speakers"][0]["error"] < 0.05
 
 
 def test_version_is_printed_by_the_command_and_the_module(run):
