@@ -241,3 +241,10 @@ def test_command_passes_names_separated_by_commas(tmp_path, monkeypatch):
     assert CliRunner().invoke(app, ["reproduce", "archive", "--preset", "paper"]).exit_code != 0
     result = CliRunner().invoke(app, ["reproduce", "fig1", "--sets", "A"])
     assert "can only be used with archive" in result.output
+
+
+def test_the_prefix_model_is_not_fitted_again_where_the_default_kept_it(folder):
+    jobs = benchmark.plan(["one"], ["default", "prefix"], benchmark.PRESETS["full"], repeats=2)
+    found = {"one/default/0": {"kept": {"prefix": 1.0}}, "one/default/1": {"kept": {"accumulator": 1.0}}}
+    same = benchmark.same_as_default(jobs, found)
+    assert same == {"one/prefix/0": found["one/default/0"]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from stopwise.experiments.sweep import Job, Result, sweep
 from stopwise.experiments.tables import write_table
 from stopwise.validation import check_choice, warn
 
-REPEATED = ("default", "prefix")
-FIRST = ("default", "prefix", "CALIMERA")  # run before the others
+PREFIX = "prefix"
+REPEATED = ("default", PREFIX)
+FIRST = ("default", PREFIX, "CALIMERA")  # run before the others
 NETWORKS = ("accumulator", "B2Bsqrt-TANDEM")
 AEON = ("TEASER", "probability threshold")
 
@@ -32,7 +33,7 @@ class Sizes:
     Parameters
     ----------
     seeds
-        Number of seeds of `REPEATED`; the others have one.
+        Number of seeds of `REPEATED` on datasets of at most `report.SMALL` numbers; all others have one.
     largest
         Largest training part, in numbers n·T·d, of the sets that are run.
     network
@@ -49,8 +50,8 @@ class Sizes:
 
 PRESETS = {
     "quick": Sizes(1, 30_000, 30_000, {"CALIMERA": 500, "TEASER": 200, "probability threshold": 500}),
-    "medium": Sizes(2, float("inf"), 1e6, {"CALIMERA": 2000, "TEASER": 500, "probability threshold": 1000}),
-    "full": Sizes(5, float("inf"), float("inf"), dict.fromkeys(("CALIMERA", *AEON), 2000)),
+    "medium": Sizes(2, float("inf"), 1e5, {"CALIMERA": 2000, "TEASER": 500, "probability threshold": 1000}),
+    "full": Sizes(5, float("inf"), 1e6, {"CALIMERA": 2000, "TEASER": 500, "probability threshold": 1000}),
 }
 
 
@@ -81,7 +82,7 @@ def reproduce(
     methods
         Names of the methods; None: all.
     repeats
-        Number of seeds of `REPEATED`; None: by preset.
+        Number of seeds of `REPEATED` on all datasets; None: by preset.
     workers, progress
         As for `sweep`.
     isolated
@@ -110,8 +111,17 @@ def reproduce(
     path = folder / f"archive-{name}.jsonl"
 
     def done(jobs: Sequence[Job], title: str) -> dict[str, Result]:
+        first = [job for job in jobs if job.arguments["method"] != PREFIX]
         with parallel_config("threading" if isolated else "sequential"):
-            return sweep(work, jobs, path, title=title, workers=workers, progress=progress, again=_has_failed)
+            found = sweep(
+                work, first, path, title=title, workers=workers, progress=progress, again=_has_failed
+            )
+            same = same_as_default(jobs, found)
+            rest = [job for job in jobs if job.name not in found | same]
+            found |= sweep(
+                work, rest, path, title=title, workers=workers, progress=progress, again=_has_failed
+            )
+        return found | same
 
     others = [job for job in jobs if job.arguments["data"] != data.NOSAIC]
     if len(others) < len(jobs):
@@ -120,6 +130,19 @@ def reproduce(
         nosaic.features(progress)
     results = done(jobs, "archive")
     return _write(name, folder, results, chosen, skipped)
+
+
+def same_as_default(jobs: Sequence[Job], found: Mapping[str, Result]) -> dict[str, Result]:
+    """Return the results of the prefix model that are those of the default, which kept it as it is.
+
+    The same seed gives the same model, so it need not be fitted twice.
+    """
+    same = {}
+    for job in jobs:
+        default = found.get(job.name.replace(f"/{PREFIX}/", "/default/"), {})
+        if job.arguments["method"] == PREFIX and default.get("kept") == {PREFIX: 1.0}:
+            same[job.name] = default
+    return same
 
 
 def plan(found: Sequence[str], methods: Sequence[str], sizes: Sizes, repeats: int | None = None) -> list[Job]:
@@ -133,7 +156,8 @@ def plan(found: Sequence[str], methods: Sequence[str], sizes: Sizes, repeats: in
         for method in methods:
             if method in NETWORKS and numbers[one] > sizes.network:
                 continue
-            for seed in range((repeats or sizes.seeds) if method in REPEATED else 1):
+            several = sizes.seeds if numbers[one] <= report.SMALL else 1
+            for seed in range((repeats or several) if method in REPEATED else 1):
                 stage = 2 if seed else int(method not in FIRST)
                 arguments = {"data": one, "method": method, "seed": seed, "most": sizes.most.get(method)}
                 jobs.append((stage, numbers[one], Job(f"{one}/{method}/{seed}", arguments)))
