@@ -73,7 +73,7 @@ def g_tandemformer_step() -> Figure:
         "G: TANDEMformer step, vs a call per prefix",
         _ours("tandemformer", G, FORMER),
         _plain(PrefixEncoder(G), G),
-        5.0,
+        8.0,
         15.0,
         7,
     )

@@ -1,10 +1,15 @@
 """Numba kernels for attention inside every prefix of a window.
 
-`prefix_attention` documents the computation. A row is a window of M samples with h heads of size d. Arrays of
-pairs hold the tokens s <= i of prefix i, one prefix after the other, so pair (i, s) has index i(i+1)/2 + s.
-Tokens are always the innermost dimension, so that the short loops can be vectorized. The pairs of a row fit
-into the cache and are never written to larger arrays. The small matrix products are also computed here, so
-that the threads need to synchronize only once for all rows.
+`prefix_attention` documents the computation. A row is a window of M samples with h heads. The output of a
+head for a token s in the prefix of the samples up to i is a mean of values of the samples j <= i. Numbers
+that are linear in the output, such as the contribution of a head to the feed-forward units, are means of
+*mapped* values with the same weights. So the values are mapped once, and the products of each (token, prefix)
+pair with the weights of the units are never computed.
+
+The kernels work on `TOKENS` tokens and on a block of `LANES` values at a time, for all prefixes. The sums
+over the samples of these tokens are in registers, and everything else fits into the first caches. Arrays are
+one-dimensional inside: weights (M, M') of sample j for token s, with M' >= M a multiple of 16; blocks
+(M, LANES) of the samples; pairs (M, TOKENS, LANES) of prefixes and tokens.
 """
 
 from __future__ import annotations
@@ -15,13 +20,23 @@ import numba
 import numpy as np
 
 from stopwise.models.networks.kernels.fused_lstm import _exp
+from stopwise.models.networks.kernels.simd import (
+    LANES,
+    add_totals,
+    fill,
+    load,
+    rectified,
+    store,
+    where_positive,
+)
 
 # The compiler may reorder sums; the order is then fixed. NaN and infinity are handled correctly.
 compiled = numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
 
 Array = np.ndarray[Any, Any]
 
-TILE = 256  # pairs processed at a time, for all units, such that they fit into the first-level cache
+TOKENS = 4
+PAIRS = TOKENS * LANES
 
 
 @compiled
@@ -30,12 +45,12 @@ def forward(
     stop: int,
     scores: Array,
     v: Array,
+    mapped: Array,
     units: Array,
-    expand: Array,
     heads: Array,
     fired: Array,
 ) -> None:
-    """Write heads (R, M, h·d) and fired (R, M, ff).
+    """Write heads (R, h, M, d) and fired (R, M, ff).
 
     Parameters
     ----------
@@ -44,19 +59,40 @@ def forward(
     scores
         (R, h, M, M) scaled products of key j and query s.
     v
-        (R, M, h·d) values.
+        (R, h, M, d) values.
+    mapped
+        (R, h, M, ff) contributions of the values to the units.
     units
-        (R, ff, M) contributions of the samples to the units.
-    expand
-        (ff, h·d) map from the heads to the units.
+        (R, M, ff) contributions of the samples to the units.
     heads, fired
         Output arrays.
     """
-    softmax, pairs, hidden = _scratch(scores, expand)
+    n_heads, samples = scores.shape[1:3]
+    softmax, values, pairs = _scratch(scores)
+    block = np.empty(samples * LANES, scores.dtype)
+    own = np.empty(_padded(samples) * LANES, scores.dtype)
+    zero = scores.dtype.type(0)
     for row in range(start, stop):
-        _mix(scores[row], v[row], softmax, pairs, heads[row])
-        _multiply(expand, pairs, hidden)
-        _fire(hidden, units[row], fired[row])
+        for h in range(n_heads):
+            _weigh(scores[row, h], softmax[h])
+        for low in range(0, v.shape[3], LANES):
+            for h in range(n_heads):
+                _pack(v[row, h], low, values[h])
+                block[:] = zero
+                for s in range(0, samples, TOKENS):
+                    _attend(softmax[h], values[h], s, samples, pairs[h])
+                    _sum(pairs[h], s, samples, block)
+                _unpack(block, low, heads[row, h])
+        for low in range(0, units.shape[2], LANES):
+            _pack(units[row], low, own)
+            for h in range(n_heads):
+                _pack(mapped[row, h], low, values[h])
+            block[:] = zero
+            for s in range(0, samples, TOKENS):
+                for h in range(n_heads):
+                    _attend(softmax[h], values[h], s, samples, pairs[h])
+                _fire(pairs, own, s, samples, block)
+            _unpack(block, low, fired[row])
 
 
 @compiled
@@ -65,242 +101,278 @@ def backward(
     stop: int,
     scores: Array,
     v: Array,
+    mapped: Array,
     units: Array,
-    expand: Array,
-    transposed: Array,
     d_heads: Array,
     d_fired: Array,
     d_scores: Array,
     d_v: Array,
+    d_mapped: Array,
     d_units: Array,
-    d_expand: Array,
 ) -> None:
-    """Write the gradients of the inputs of `forward`; the gradient of `expand` is (R, ff, h·d), per row."""
-    softmax, pairs, hidden = _scratch(scores, expand)
-    heads, d_pairs = np.empty_like(v[0]), np.empty_like(pairs)
+    """Write the gradients of the inputs of `forward`. The pairs are computed again."""
+    n_heads, samples = scores.shape[1:3]
+    softmax, values, pairs = _scratch(scores)
+    d_softmax = np.empty_like(softmax[:, 0])
+    d_values = np.empty_like(values)
+    d_pairs = np.empty_like(pairs[0])
+    asked = np.empty(samples * LANES, scores.dtype)
+    own = np.empty(_padded(samples) * LANES, scores.dtype)
+    d_own = np.empty_like(own)
+    zero = scores.dtype.type(0)
     for row in range(start, stop):
-        _mix(scores[row], v[row], softmax, pairs, heads)
-        _multiply(expand, pairs, hidden)
-        _unfire(hidden, units[row], d_fired[row], d_units[row])
-        _multiply_transposed(hidden, pairs, d_expand[row])
-        _multiply(transposed, hidden, d_pairs)
-        _unmix(v[row], softmax, pairs, d_pairs, d_heads[row], d_scores[row], d_v[row])
+        d_softmax[:] = zero
+        for h in range(n_heads):
+            _weigh(scores[row, h], softmax[h])
+        for low in range(0, v.shape[3], LANES):
+            for h in range(n_heads):
+                _pack(v[row, h], low, values[h])
+                _pack(d_heads[row, h], low, asked)
+                d_values[h] = zero
+                for s in range(0, samples, TOKENS):
+                    _attend(softmax[h], values[h], s, samples, pairs[h])
+                    _unsum(asked, s, samples, d_pairs)
+                    _unattend(softmax[h], values[h], s, samples, pairs[h], d_pairs, d_softmax[h], d_values[h])
+                _unpack(d_values[h], low, d_v[row, h])
+        for low in range(0, units.shape[2], LANES):
+            _pack(units[row], low, own)
+            _pack(d_fired[row], low, asked)
+            for h in range(n_heads):
+                _pack(mapped[row, h], low, values[h])
+            d_values[:] = zero
+            for s in range(0, samples, TOKENS):
+                for h in range(n_heads):
+                    _attend(softmax[h], values[h], s, samples, pairs[h])
+                _unfire(pairs, own, asked, s, samples, d_pairs, d_own)
+                for h in range(n_heads):
+                    _unattend(softmax[h], values[h], s, samples, pairs[h], d_pairs, d_softmax[h], d_values[h])
+            for h in range(n_heads):
+                _unpack(d_values[h], low, d_mapped[row, h])
+            _unpack(d_own, low, d_units[row])
+        for h in range(n_heads):
+            _unweigh(softmax[h], d_softmax[h], d_scores[row, h])
 
 
 @compiled
-def _scratch(scores: Array, expand: Array) -> tuple[Array, Array, Array]:
-    """Allocate the arrays for one row: softmax, pairs and hidden.
+def _padded(samples: int) -> int:
+    """Return the multiple of 16 from `samples` up."""
+    return (samples + 15) // 16 * 16
 
-    softmax (3, h, M, M') holds the weights, decay factors and sums of weights after sample j. M' >= M is a
-    multiple of 8, because loops over full vectors are faster. The values beyond M are finite and ignored.
+
+@compiled
+def _scratch(scores: Array) -> tuple[Array, Array, Array]:
+    """Allocate arrays for one row: softmax (h, 3, M·M'), values (h, M·LANES), pairs (h, M·PAIRS).
+
+    softmax holds the weights, the decay factors and the inverse sums of weights. Values beyond M are finite
+    and ignored.
     """
     heads, samples = scores.shape[1:3]
-    count = samples * (samples + 1) // 2
-    softmax = np.empty((3, heads, samples, (samples + 7) // 8 * 8), scores.dtype)
     return (
-        softmax,
-        np.empty((expand.shape[1], count), scores.dtype),
-        np.empty((expand.shape[0], count), scores.dtype),
+        np.empty((heads, 3, samples * _padded(samples)), scores.dtype),
+        np.empty((heads, samples * LANES), scores.dtype),
+        np.empty((heads, samples * PAIRS), scores.dtype),
     )
 
 
 @compiled
-def _mix(scores: Array, v: Array, softmax: Array, pairs: Array, sums: Array) -> None:
-    """Write the outputs of the heads (h·d, pairs) and their sums (M, h·d) over tokens by an online softmax.
-
-    Weights are relative to the running maximum. When sample j raises the maximum, all sums so far are
-    multiplied by the same decay factor, so no prefix can underflow.
-    """
-    heads, samples, wide = softmax.shape[1:]
-    size = v.shape[1] // heads
-    zero, one = v.dtype.type(0), v.dtype.type(1)
-    z = np.zeros(wide, v.dtype)
-    high = np.empty(wide, v.dtype)  # the running maximum
-    inverse = np.empty(wide, v.dtype)
-    running = np.empty((size, wide), v.dtype)
-    for h in range(heads):
-        e, fade, den = softmax[0, h], softmax[1, h], softmax[2, h]
-        high[:samples] = scores[h, 0]
-        high[samples:] = zero
-        running[:] = zero
-        for j in range(samples):
-            z[:samples] = scores[h, j]
-            e_j, fade_j, den_j = e[j], fade[j], den[j]
-            for s in range(wide):
-                top = high[s] if z[s] < high[s] else z[s]
-                fade_j[s] = _exp(high[s] - top)
-                high[s] = top
-            for s in range(wide):
-                e_j[s] = _exp(z[s] - high[s])
-            before = den[j - 1] if j > 0 else running[0]  # `running` is 0 at this point
-            for s in range(wide):
-                den_j[s] = before[s] * fade_j[s] + e_j[s]
-            for s in range(wide):
-                inverse[s] = one / den_j[s]
-            offset = j * (j + 1) // 2
-            for f in range(size):
-                g = h * size + f
-                value, total = v[j, g], running[f]
-                for s in range(wide):
-                    total[s] = total[s] * fade_j[s] + value * e_j[s]
-                outcome, summed = pairs[g, offset : offset + j + 1], zero
-                for s in range(j + 1):
-                    outcome[s] = total[s] * inverse[s]
-                    summed += outcome[s]
-                sums[j, g] = summed
+def _pack(array: Array, low: int, block: Array) -> None:
+    """Copy the columns from `low` on of an array (M, n) to a block; missing columns and rows are 0."""
+    rows, columns = array.shape
+    width = min(LANES, columns - low)
+    if width < LANES or len(block) > rows * LANES:
+        block[:] = block.dtype.type(0)
+    for j in range(rows):
+        source = array[j]
+        for f in range(width):
+            block[j * LANES + f] = source[low + f]
 
 
 @compiled
-def _unmix(
-    v: Array,
+def _unpack(block: Array, low: int, array: Array) -> None:
+    """Copy a block to the columns from `low` on of an array (M, n)."""
+    rows, columns = array.shape
+    width = min(LANES, columns - low)
+    for j in range(rows):
+        target = array[j]
+        for f in range(width):
+            target[low + f] = block[j * LANES + f]
+
+
+@compiled
+def _weigh(scores: Array, softmax: Array) -> None:
+    """Write weights, decay factors and inverse sums of weights of an online softmax for scores (M, M).
+
+    The shortest prefix of a token s has the samples j <= s. Weights of these are relative to their maximum,
+    later ones to the running maximum. If sample j raises the maximum, all sums so far are multiplied by the
+    same decay factor, so no prefix can underflow.
+    """
+    samples = len(scores)
+    wide = _padded(samples)
+    zero, one = scores.dtype.type(0), scores.dtype.type(1)
+    weights, decays, inverses = softmax[0], softmax[1], softmax[2]
+    high, summed = np.empty(wide, scores.dtype), np.zeros(wide, scores.dtype)
+    high[:samples] = scores[0]
+    high[samples:] = zero
+    for j in range(1, samples):
+        z = scores[j]
+        for s in range(j, samples):
+            high[s] = high[s] if z[s] < high[s] else z[s]
+    for j in range(samples):
+        e, decay = weights[j * wide : (j + 1) * wide], decays[j * wide : (j + 1) * wide]
+        inverse = inverses[j * wide : (j + 1) * wide]
+        e[:samples] = scores[j]
+        e[samples:] = zero
+        for s in range(j):
+            top = high[s] if e[s] < high[s] else e[s]
+            decay[s] = high[s] - top
+            high[s] = top
+        decay[j:] = zero
+        for s in range(wide):
+            decay[s] = _exp(decay[s])
+        for s in range(wide):
+            e[s] = _exp(e[s] - high[s])
+        for s in range(wide):
+            summed[s] = summed[s] * decay[s] + e[s]
+        for s in range(wide):
+            inverse[s] = one / summed[s]
+
+
+@compiled
+def _unweigh(softmax: Array, d_softmax: Array, d_scores: Array) -> None:
+    """Write d_scores (M, M) from the gradients of the weights, which include those of their sums."""
+    samples = len(d_scores)
+    wide = _padded(samples)
+    weights = softmax[0]
+    for j in range(samples):
+        e, d_e, d_score = (
+            weights[j * wide : (j + 1) * wide],
+            d_softmax[j * wide : (j + 1) * wide],
+            d_scores[j],
+        )
+        for s in range(samples):
+            d_score[s] = e[s] * d_e[s]
+
+
+@compiled
+def _attend(softmax: Array, values: Array, s: int, samples: int, pairs: Array) -> None:
+    """Write the means of the values for the tokens from s on in the prefixes from s on to `pairs`."""
+    wide = _padded(samples)
+    weights, decays, inverses = softmax[0], softmax[1], softmax[2]
+    zero = fill(values.dtype.type(0))
+    a, b, c, d = zero, zero, zero, zero
+    for j in range(s):
+        at, x = j * wide + s, load(values, j * LANES)
+        a = a + x * weights[at]
+        b = b + x * weights[at + 1]
+        c = c + x * weights[at + 2]
+        d = d + x * weights[at + 3]
+    for j in range(s, samples):
+        at, x = j * wide + s, load(values, j * LANES)
+        a = a * decays[at] + x * weights[at]
+        b = b * decays[at + 1] + x * weights[at + 1]
+        c = c * decays[at + 2] + x * weights[at + 2]
+        d = d * decays[at + 3] + x * weights[at + 3]
+        store(pairs, j * PAIRS, a * inverses[at])
+        store(pairs, j * PAIRS + LANES, b * inverses[at + 1])
+        store(pairs, j * PAIRS + 2 * LANES, c * inverses[at + 2])
+        store(pairs, j * PAIRS + 3 * LANES, d * inverses[at + 3])
+
+
+@compiled
+def _unattend(
     softmax: Array,
+    values: Array,
+    s: int,
+    samples: int,
     pairs: Array,
     d_pairs: Array,
-    d_heads: Array,
-    d_scores: Array,
-    d_v: Array,
+    d_softmax: Array,
+    d_values: Array,
 ) -> None:
-    """Write d_scores (h, M, M) and d_v (M, h·d), iterating from the last sample to the first.
+    """Add the gradients of weights and values, iterating from the last sample to the first.
 
-    d_pairs is the gradient of the pairs except for the part through their sums, which is d_heads (M, h·d).
-    The gradients of the running sums are multiplied by the same decay factors as the sums.
+    The gradients of the running sums are multiplied by the same decay factors as the sums. Those of the sums
+    of weights (e, f, g, h below) are spread over the lanes, and added to those of the values (a, b, c, d).
     """
-    heads, samples, wide = softmax.shape[1:]
-    size = v.shape[1] // heads
-    zero, one = v.dtype.type(0), v.dtype.type(1)
-    d_score = np.empty(wide, v.dtype)
-    d_den = np.empty(wide, v.dtype)
-    inverse = np.empty(wide, v.dtype)
-    d_running = np.empty((size, wide), v.dtype)
-    for h in range(heads):
-        d_running[:] = zero
-        d_den[:] = zero
-        for j in range(samples - 1, -1, -1):
-            e_j, fade_j, den_j = softmax[0, h, j], softmax[1, h, j], softmax[2, h, j]
-            for s in range(wide):
-                inverse[s] = one / den_j[s]
-            d_score[:] = zero
-            offset = j * (j + 1) // 2
-            for f in range(size):
-                g = h * size + f
-                asked, value, d_total = d_heads[j, g], v[j, g], d_running[f]
-                a, d_a = (
-                    pairs[g, offset : offset + j + 1],
-                    d_pairs[g, offset : offset + j + 1],
-                )
-                for s in range(j + 1):
-                    d = (d_a[s] + asked) * inverse[s]
-                    d_total[s] += d
-                    d_den[s] -= d * a[s]
-                summed = zero
-                for s in range(wide):
-                    d = d_total[s]
-                    d_score[s] += d * value
-                    summed += d * e_j[s]
-                    d_total[s] = d * fade_j[s]
-                d_v[j, g] = summed
-            for s in range(wide):
-                d_score[s] = (d_score[s] + d_den[s]) * e_j[s]
-                d_den[s] *= fade_j[s]
-            d_scores[h, j] = d_score[:samples]
+    wide = _padded(samples)
+    weights, decays, inverses = softmax[0], softmax[1], softmax[2]
+    zero = fill(values.dtype.type(0))
+    a, b, c, d = zero, zero, zero, zero
+    e, f, g, h = zero, zero, zero, zero
+    for j in range(samples - 1, s - 1, -1):
+        at, p = j * wide + s, j * PAIRS
+        x, d_x = load(values, j * LANES), load(d_values, j * LANES)
+        d_a = load(d_pairs, p) * inverses[at]
+        d_b = load(d_pairs, p + LANES) * inverses[at + 1]
+        d_c = load(d_pairs, p + 2 * LANES) * inverses[at + 2]
+        d_d = load(d_pairs, p + 3 * LANES) * inverses[at + 3]
+        a, e = a + d_a, e - d_a * load(pairs, p)
+        b, f = b + d_b, f - d_b * load(pairs, p + LANES)
+        c, g = c + d_c, g - d_c * load(pairs, p + 2 * LANES)
+        d, h = d + d_d, h - d_d * load(pairs, p + 3 * LANES)
+        add_totals(d_softmax, at, a * x + e, b * x + f, c * x + g, d * x + h)
+        d_x = d_x + a * weights[at] + b * weights[at + 1] + c * weights[at + 2] + d * weights[at + 3]
+        store(d_values, j * LANES, d_x)
+        a, e = a * decays[at], e * decays[at]
+        b, f = b * decays[at + 1], f * decays[at + 1]
+        c, g = c * decays[at + 2], g * decays[at + 2]
+        d, h = d * decays[at + 3], h * decays[at + 3]
+    for j in range(s):
+        at = j * wide + s
+        x, d_x = load(values, j * LANES), load(d_values, j * LANES)
+        add_totals(d_softmax, at, a * x + e, b * x + f, c * x + g, d * x + h)
+        d_x = d_x + a * weights[at] + b * weights[at + 1] + c * weights[at + 2] + d * weights[at + 3]
+        store(d_values, j * LANES, d_x)
 
 
 @compiled
-def _fire(hidden: Array, units: Array, fired: Array) -> None:
-    """Write the sums (M, ff) of relu(hidden + units) over the tokens of each prefix."""
-    size, samples = units.shape
-    zero = hidden.dtype.type(0)
-    for f in range(size):
-        own = units[f]
-        for i in range(samples):
-            offset = i * (i + 1) // 2
-            pair = hidden[f, offset : offset + i + 1]
-            summed = zero
-            for s in range(i + 1):
-                x = pair[s] + own[s]
-                summed += zero if x < zero else x
-            fired[i, f] = summed
+def _sum(pairs: Array, s: int, samples: int, block: Array) -> None:
+    """Add the pairs of each prefix, from s on, to a block."""
+    for j in range(s, samples):
+        x = load(block, j * LANES)
+        for k in range(min(TOKENS, j - s + 1)):
+            x = x + load(pairs, j * PAIRS + k * LANES)
+        store(block, j * LANES, x)
 
 
 @compiled
-def _unfire(hidden: Array, units: Array, d_fired: Array, d_units: Array) -> None:
-    """Overwrite `hidden` with its gradient and write d_units (ff, M)."""
-    size, samples = units.shape
-    zero = hidden.dtype.type(0)
-    for f in range(size):
-        own, d_own = units[f], d_units[f]
-        d_own[:] = zero
-        for i in range(samples):
-            offset = i * (i + 1) // 2
-            pair, asked = hidden[f, offset : offset + i + 1], d_fired[i, f]
-            for s in range(i + 1):
-                pair[s] = asked if pair[s] + own[s] > zero else zero
-                d_own[s] += pair[s]
+def _unsum(asked: Array, s: int, samples: int, d_pairs: Array) -> None:
+    """Write the gradient of the pairs in `_sum`, which is 0 for tokens that are not in the prefix."""
+    zero = fill(asked.dtype.type(0))
+    for j in range(s, samples):
+        x = load(asked, j * LANES)
+        for k in range(TOKENS):
+            store(d_pairs, j * PAIRS + k * LANES, x if k <= j - s else zero)
 
 
 @compiled
-def _multiply(matrix: Array, pairs: Array, out: Array) -> None:
-    """Write matrix @ pairs, with eight rows of pairs at a time to reduce loads and stores of the sums."""
-    inner, count = pairs.shape
-    for low in range(0, count, TILE):
-        tile = slice(low, min(low + TILE, count))
-        for f in range(len(matrix)):
-            w, r = matrix[f], out[f, tile]
-            r[:] = matrix.dtype.type(0)
-            for k in range(0, inner - 7, 8):
-                a, b, c, d = (
-                    pairs[k, tile],
-                    pairs[k + 1, tile],
-                    pairs[k + 2, tile],
-                    pairs[k + 3, tile],
-                )
-                e, g, h, i = (
-                    pairs[k + 4, tile],
-                    pairs[k + 5, tile],
-                    pairs[k + 6, tile],
-                    pairs[k + 7, tile],
-                )
-                w0, w1, w2, w3 = w[k], w[k + 1], w[k + 2], w[k + 3]
-                w4, w5, w6, w7 = w[k + 4], w[k + 5], w[k + 6], w[k + 7]
-                for p in range(len(r)):
-                    near = (w0 * a[p] + w1 * b[p]) + (w2 * c[p] + w3 * d[p])
-                    far = (w4 * e[p] + w5 * g[p]) + (w6 * h[p] + w7 * i[p])
-                    r[p] += near + far
-            for k in range(inner - inner % 8, inner):
-                weight, a = w[k], pairs[k, tile]
-                for p in range(len(r)):
-                    r[p] += weight * a[p]
+def _fire(pairs: Array, own: Array, s: int, samples: int, block: Array) -> None:
+    """Add the activations of the tokens of each prefix, given the pairs (h, ·) of all heads, to a block."""
+    for j in range(s, samples):
+        x = load(block, j * LANES)
+        for k in range(min(TOKENS, j - s + 1)):
+            unit = load(own, (s + k) * LANES)
+            for h in range(len(pairs)):
+                unit = unit + load(pairs[h], j * PAIRS + k * LANES)
+            x = x + rectified(unit)
+        store(block, j * LANES, x)
 
 
 @compiled
-def _multiply_transposed(left: Array, right: Array, out: Array) -> None:
-    """Write left @ rightᵀ for two arrays (·, pairs), with four columns at a time."""
-    zero = left.dtype.type(0)
-    inner, count = right.shape
-    out[:] = zero
-    for low in range(0, count, TILE):
-        tile = slice(low, min(low + TILE, count))
-        for f in range(len(left)):
-            x = left[f, tile]
-            for k in range(0, inner - 3, 4):
-                a, b, c, d = (
-                    right[k, tile],
-                    right[k + 1, tile],
-                    right[k + 2, tile],
-                    right[k + 3, tile],
-                )
-                sum0, sum1, sum2, sum3 = zero, zero, zero, zero
-                for p in range(len(x)):
-                    sum0 += x[p] * a[p]
-                    sum1 += x[p] * b[p]
-                    sum2 += x[p] * c[p]
-                    sum3 += x[p] * d[p]
-                out[f, k] += sum0
-                out[f, k + 1] += sum1
-                out[f, k + 2] += sum2
-                out[f, k + 3] += sum3
-            for k in range(inner - inner % 4, inner):
-                summed, a = zero, right[k, tile]
-                for p in range(len(x)):
-                    summed += x[p] * a[p]
-                out[f, k] += summed
+def _unfire(
+    pairs: Array, own: Array, asked: Array, s: int, samples: int, d_pairs: Array, d_own: Array
+) -> None:
+    """Write the gradient of the pairs and of the tokens' own part in `_fire`."""
+    zero = fill(asked.dtype.type(0))
+    for k in range(TOKENS):
+        unit, d_unit = load(own, (s + k) * LANES), zero
+        for j in range(s, samples):
+            p, x = j * PAIRS + k * LANES, unit
+            d_x = zero
+            if k <= j - s:
+                for h in range(len(pairs)):
+                    x = x + load(pairs[h], p)
+                d_x = where_positive(x, load(asked, j * LANES))
+            store(d_pairs, p, d_x)
+            d_unit = d_unit + d_x
+        store(d_own, (s + k) * LANES, d_unit)

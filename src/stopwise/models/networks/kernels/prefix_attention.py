@@ -91,8 +91,10 @@ def pool_prefixes(
     kernels = kernels_for("fused_prefix", q, k, v, units, expand) if every else None
     if kernels:
         scores = k @ q.transpose(2, 3) / math.sqrt(q.shape[3])  # (R, h, M, M), queries innermost
-        values = v.transpose(1, 2).flatten(2)  # (R, M, h·d)
-        return PrefixSums.apply(scores, values, units.transpose(1, 2), expand, kernels)
+        parts = zip(v.unbind(1), expand.split(q.shape[3], dim=1))
+        mapped = torch.stack([F.linear(value, weight) for value, weight in parts], dim=1)  # (R, h, M, ff)
+        heads, fired = PrefixSums.apply(scores, v, mapped, units, kernels)
+        return heads.transpose(1, 2).flatten(2), fired
     heads, fired = [], []
     for i in lengths:
         mixed = F.scaled_dot_product_attention(q[:, :, :i], k[:, :, :i], v[:, :, :i])  # (R, h, i, d)
@@ -133,31 +135,25 @@ class PrefixSums(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        scores: Tensor,
-        v: Tensor,
-        units: Tensor,
-        expand: Tensor,
-        kernels: ModuleType,
+        ctx: Any, scores: Tensor, v: Tensor, mapped: Tensor, units: Tensor, kernels: ModuleType
     ) -> tuple[Tensor, Tensor]:
-        """Return heads (R, M, h·d) and fired (R, M, ff).
+        """Return heads (R, h, M, d) and fired (R, M, ff).
 
         Parameters
         ----------
         scores
             (R, h, M, M) scaled products of key j and query s.
         v
-            (R, M, h·d) values.
+            (R, h, M, d) values.
+        mapped
+            (R, h, M, ff) contributions of the values to the units.
         units
-            (R, ff, M) contributions of the samples to the units.
-        expand
-            (ff, h·d) map from the heads to the units.
+            (R, M, ff) contributions of the samples to the units.
         kernels
             Module of kernels.
         """
-        inputs = [tensor.detach().contiguous() for tensor in (scores, v, units, expand)]
-        heads = torch.empty_like(inputs[1])
-        fired = v.new_empty(*v.shape[:2], len(expand))
+        inputs = [tensor.detach().contiguous() for tensor in (scores, v, mapped, units)]
+        heads, fired = torch.empty_like(inputs[1]), torch.empty_like(inputs[3])
         _run(kernels.forward, *inputs, heads, fired)
         ctx.save_for_backward(*inputs)
         ctx.kernels = kernels
@@ -166,31 +162,15 @@ class PrefixSums(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_heads: Tensor, d_fired: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        """Return the gradients of scores, v, units and expand."""
-        scores, v, units, expand = ctx.saved_tensors
-        asked = d_heads.contiguous(), d_fired.contiguous()
-        d_scores, d_v, d_units = (
-            torch.empty_like(scores),
-            torch.empty_like(v),
-            torch.empty_like(units),
-        )
-        d_expand = expand.new_empty(len(v), *expand.shape)
-        gradients = d_scores, d_v, d_units, d_expand
-        _run(
-            ctx.kernels.backward,
-            scores,
-            v,
-            units,
-            expand,
-            expand.t().contiguous(),
-            *asked,
-            *gradients,
-        )
-        return d_scores, d_v, d_units, d_expand.sum(0), None
+        """Return the gradients of scores, v, mapped and units."""
+        inputs = ctx.saved_tensors
+        gradients = [torch.empty_like(tensor) for tensor in inputs]
+        _run(ctx.kernels.backward, *inputs, d_heads.contiguous(), d_fired.contiguous(), *gradients)
+        d_scores, d_v, d_mapped, d_units = gradients
+        return d_scores, d_v, d_mapped, d_units, None
 
 
-def _run(kernel: Callable[..., None], scores: Tensor, v: Tensor, *others: Tensor) -> None:
+def _run(kernel: Callable[..., None], *tensors: Tensor) -> None:
     """Run a kernel over the rows. The work per row is proportional to the number of (prefix, token) pairs."""
-    rows, samples, width = v.shape
-    arrays = [tensor.numpy() for tensor in (scores, v, *others)]
-    in_threads(kernel, rows, samples * samples * width, *arrays)
+    rows, heads, samples, size = tensors[2].shape
+    in_threads(kernel, rows, samples * samples * heads * size, *[tensor.numpy() for tensor in tensors])
