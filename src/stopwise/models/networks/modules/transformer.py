@@ -241,7 +241,8 @@ class TandemformerModule(WindowIntegrator):
             pooled = pool_prefixes(q, k, v, units, expand_out, lengths, variance)
             heads, fired = map(block.dropout, pooled)
             counts = torch.tensor(list(lengths), device=x.device)
-            summed = direct.cumsum(1)[:, counts - 1]  # (R, lengths, mlp)
+            summed = direct.cumsum(1)  # (R, M, mlp)
+            summed = summed if len(lengths) == samples else summed[:, counts - 1]  # (R, lengths, mlp)
             summed = summed + F.linear(heads, read_out) + F.linear(fired, read_contract)
             summed = summed / (self.order + 1 if self.pooling == "nsp" else counts[:, None])
             return (summed + self.read.bias).view(*chosen.shape[:2], len(lengths), -1)
@@ -251,12 +252,11 @@ class TandemformerModule(WindowIntegrator):
     def _projected(self, block: Block, x: Tensor, samples: int) -> Tensor:
         """Project each token to queries, keys, values, units and MLP, without attention: (B, W, M, ...)."""
         weight = torch.cat([block.qkv.weight, block.expand.weight, self.read.weight])
-        projected = F.linear(x, weight)  # (B, T, 3·h·d + ff + mlp)
         expand_bias = F.linear(block.out.bias, block.expand.weight, block.expand.bias)
         fixed = torch.cat([block.qkv.bias, expand_bias, self._read_bias(block)])  # independent of the samples
-        if self.places is not None:
-            fixed = fixed + F.linear(self.places[:samples], weight)  # (M, ...)
-        return Windows.apply(projected, samples) + fixed
+        projected = F.linear(x, weight, fixed)  # (B, T, 3·h·d + ff + mlp)
+        windows = projected[:, None] if samples == x.shape[1] else Windows.apply(projected, samples)
+        return windows if self.places is None else windows + F.linear(self.places[:samples], weight)
 
     def _normalized(self, block: Block, norm: nn.LayerNorm, x: Tensor, samples: int) -> Tensor:
         """As `_projected`, with the layer normalization `norm` before the units.
