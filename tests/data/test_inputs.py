@@ -369,3 +369,13 @@ def test_the_kernel_for_large_batches_reports_values_that_are_not_finite(value, 
     monkeypatch.setattr("stopwise.data.inputs.LARGE", 0)
     with pytest.raises(ValueError, match=r"series 3 has .* at step 2, channel 1"):
         inputs.read(SeriesSet(X), np.arange(6))
+
+
+def test_moments_do_not_depend_on_the_parts_that_are_read(monkeypatch):
+    X = gaps(numbers(40, 7, 3) * [1, 1e-3, 1e3] + 1e5)
+    whole = Inputs.learn(SeriesSet(X), missing="mask")
+    monkeypatch.setattr(module, "MOMENT_NUMBERS", 50)
+    parts = Inputs.learn(SeriesSet(X), missing="mask")
+    np.testing.assert_allclose(parts.center, whole.center, rtol=1e-14)
+    np.testing.assert_allclose(parts.scale, whole.scale, rtol=1e-12)
+    np.testing.assert_allclose(whole.scale, np.nanstd(X - X[0, 0].round(), axis=(0, 1)), rtol=1e-9)

@@ -73,11 +73,37 @@ def test_missing_values_and_lengths_are_part_of_the_hash():
 def test_long_series_are_projected_in_blocks(monkeypatch):
     values = X[:5].reshape(5, -1)  # (5, 120)
     weights = module._directions
-    assert np.allclose(module._project(values), values @ weights(0)[:120])
+    assert np.allclose(module._project(values, weights), values @ weights(0)[:120])
     expected = values[:, :50] @ weights(0)[:50] + values[:, 50:100] @ weights(1)[:50]
     expected += values[:, 100:] @ weights(2)[:20]
     monkeypatch.setattr(module, "BLOCK", 50)
-    assert np.allclose(module._project(values), expected)
+    assert np.allclose(module._project(values, weights), expected)
+
+
+def test_directions_are_divided_by_the_scale_of_the_channels(monkeypatch):
+    scale = np.array([2.0, 3.0, 5.0])
+    monkeypatch.setattr(module, "BLOCK", 50)  # a block starts in the middle of a sample
+
+    def scaled(block):
+        return module._scaled_directions(120, scale, block)
+
+    expected = module._project((X[:5] / scale).reshape(5, -1), module._directions)
+    assert np.allclose(module._project(X[:5].reshape(5, -1), scaled), expected)
+
+
+def test_missing_or_huge_values_do_not_change_the_hashes_of_other_series():
+    for value in (np.nan, 1e308):
+        other = X[:20].copy()
+        other[3, 5] = value
+        assert np.delete((hashes(other) == hashes(X[:20])).all(1), 3).all()
+        assert not (hashes(other) == hashes(X[:20]))[3].any()
+
+
+def test_hashes_of_a_series_with_gaps_do_not_depend_on_longer_series():
+    short = X[0, :10].copy()
+    short[3] = np.nan
+    alone, together = hashes(SeriesSet([short])), hashes(SeriesSet([short, X[1]]))
+    assert np.array_equal(alone[0], together[0])
 
 
 def test_the_directions_never_change():

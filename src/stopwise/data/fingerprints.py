@@ -17,7 +17,8 @@ from stopwise.data.series import SeriesSet
 from stopwise.data.signatures import BYTES, distinct, signatures
 
 MOST_SERIES = 4096
-MOST_NUMBERS = 2**26  # maximum number of values to read, which takes one or two seconds
+MOST_NUMBERS = 2**26  # maximum number of values to read, which takes less than a second
+SCALE_SERIES = 200  # number of series from which the scale is estimated, of which one digit is enough
 # If more of the new series are expected to equal a training series by chance, a match is no sign of reuse.
 MOST_EXPECTED = 0.5
 SEPARATOR = ":"  # not in the alphabet of base 85
@@ -57,7 +58,7 @@ class Fingerprints:
     def of(cls, parts: list[SeriesSet], seed: int = 0) -> Self:
         """Hash a sample of the series of all parts; no hashes if most series are expected to repeat."""
         total = sum(len(series) for series in parts)
-        scale = Inputs.learn(parts[0], missing="mask", random_state=seed).scale
+        scale = _rough_scale(parts[0], seed)
         rows = [_sample(series, total, seed) for series in parts]
         hashes = np.concatenate([signatures(series, own, scale) for series, own in zip(parts, rows)])
         # Good and Turing: the share of series that occur once estimates how many new ones are unlike all.
@@ -105,6 +106,16 @@ class Fingerprints:
         whole = np.zeros((len(raw), 8), dtype=np.uint8)
         whole[:, :BYTES] = raw
         return cls(whole.view("<u8")[:, 0].astype(np.uint64), np.array(scale), sampled, expected)
+
+
+def _rough_scale(series: SeriesSet, seed: int) -> np.ndarray:
+    """Return the standard deviation (D,) of each channel, from a few series if it is positive in these."""
+    few = series[np.unique(np.linspace(0, len(series) - 1, SCALE_SERIES).astype(int))]
+    found = Inputs.learn(few, missing="mask", random_state=seed)
+    # A channel that is constant in these series gets the scale 1, which may be far from its deviation.
+    return (
+        found if (found.scale != 1).all() else Inputs.learn(series, missing="mask", random_state=seed)
+    ).scale
 
 
 def _sample(series: SeriesSet, total: int, seed: int) -> np.ndarray:

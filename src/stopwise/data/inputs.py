@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
 
 from stopwise.data.series import SeriesSet
 from stopwise.validation import check_choice, inside
@@ -20,7 +19,7 @@ MISSING = ("error", "mask")
 TOGETHER = "together"
 # Number of series for the estimate of mean and standard deviation: enough for two digits, and fast.
 MOMENT_SERIES = 2000
-MOMENT_NUMBERS = 1 << 20  # number of values to read at once
+MOMENT_NUMBERS = 1 << 17  # number of values to read at once, which fit into the cache
 LARGE = 1 << 15  # number of values from which on the compiled kernel is faster than numpy
 
 Array = Any  # numpy.ndarray or torch.Tensor
@@ -260,20 +259,46 @@ def _moments(series: SeriesSet, mask: bool, random_state: int) -> tuple[np.ndarr
     if len(rows) > MOMENT_SERIES:
         chosen = np.random.default_rng(random_state).choice(len(rows), MOMENT_SERIES, replace=False)
         rows = np.sort(chosen)
-    scaler = StandardScaler()
     reference = np.zeros(series.channels)
+    count, mean, squares = np.zeros((3, series.channels))
     size = series.rows_of(MOMENT_NUMBERS)
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         x, lengths = series.batch(part)
         _check_values(x, series, part, mask)
-        samples = x[inside(lengths, x.shape[1])].astype(np.float64)  # (samples, D)
+        full = (lengths == x.shape[1]).all()
+        samples = x.reshape(-1, series.channels) if full else x[inside(lengths, x.shape[1])]  # (samples, D)
         if not start:
             reference = _first_observed(samples)
-        with np.errstate(invalid="ignore"):  # a channel without any observation
-            scaler.partial_fit(samples - reference)
-    mean, variance = reference + np.nan_to_num(scaler.mean_), np.nan_to_num(scaler.var_)
-    return mean, np.where(scaler.scale_ == np.sqrt(variance), np.sqrt(variance), 0.0)
+        own_count, own_mean, own_squares = _part_moments(samples - reference)
+        before, count = count, count + own_count
+        change, share = own_mean - mean, own_count / np.maximum(count, 1)
+        mean = mean + share * change
+        squares = squares + own_squares + change**2 * before * share
+    variance = squares / np.maximum(count, 1)
+    constant = variance <= (count * np.finfo(np.float64).eps * mean) ** 2  # no more than rounding errors
+    return reference + mean, np.where(constant, 0.0, np.sqrt(variance))
+
+
+def _part_moments(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return number, mean and sum of squared deviations (D,) of the observed samples (n, D), float64.
+
+    The samples are overwritten.
+
+    Examples
+    --------
+    >>> _part_moments(np.array([[1.0, np.nan], [3.0, 5.0]]))
+    (array([2., 1.]), array([2., 5.]), array([2., 0.]))
+    """
+    count = np.full(samples.shape[1], float(len(samples)))
+    mean = samples.mean(axis=0)
+    if not np.isfinite(mean).all():  # there are missing values
+        observed = ~np.isnan(samples)
+        count = observed.sum(axis=0, dtype=np.float64)
+        mean = samples.sum(axis=0, where=observed) / np.maximum(count, 1)
+        np.copyto(samples, mean, where=~observed)
+    samples -= mean
+    return count, mean, np.einsum("nd,nd->d", samples, samples)
 
 
 def _first_observed(samples: np.ndarray) -> np.ndarray:
@@ -283,7 +308,7 @@ def _first_observed(samples: np.ndarray) -> np.ndarray:
     offset.
     """
     first = (~np.isnan(samples)).argmax(axis=0)  # (D,)
-    return np.nan_to_num(samples[first, np.arange(samples.shape[1])])
+    return np.nan_to_num(samples[first, np.arange(samples.shape[1])].astype(np.float64))
 
 
 def _forward_fill(values: np.ndarray, observed: np.ndarray, fill: np.ndarray) -> np.ndarray:

@@ -12,7 +12,8 @@ exchanged.
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -25,7 +26,8 @@ SHIFTS = np.array([0.0, 0.5])  # of the grids, in widths
 # Enough to tell series apart whose differences are only ten times the grid, among millions of pairs.
 PROJECTIONS = 12
 BYTES = 6  # length of a hash; a random match among millions of pairs has a probability of about 1e-6
-BATCH_NUMBERS = 1 << 20  # number of values to read at once
+PADDING = bytes(8 - BYTES)
+BATCH_NUMBERS = 1 << 18  # number of values to read at once
 BLOCK = 1 << 16  # number of values that are projected at once
 
 
@@ -49,23 +51,29 @@ def signatures(series: SeriesSet, rows: np.ndarray, scale: np.ndarray) -> np.nda
     >>> bool((first == second).any())
     True
     """
-    raw = np.zeros((len(rows), len(SHIFTS), 8), dtype=np.uint8)
+    digests = bytearray()
+    directions = lru_cache(maxsize=4)(partial(_scaled_directions, series.steps * series.channels, scale))
     size = series.rows_of(BATCH_NUMBERS)
     for start in range(0, len(rows), size):
         x, lengths = series.batch(rows[start : start + size])
-        values = _comparable(x) / scale  # (B, T, D)
-        missing = np.isnan(values)
-        projected = _project(np.where(missing, 0.0, values).reshape(len(x), -1))  # (B, P)
+        values, missing = _comparable(x).reshape(len(x), -1), None  # (B, T·D)
+        projected = _project(values, directions)  # (B, P)
+        if not np.isfinite(projected).all():  # there are missing or huge values
+            missing = np.isnan(values)
+            projected = _project(np.where(missing, 0.0, values), directions)
         projected /= np.sqrt(lengths * series.channels)[:, None]
-        # As floats, because huge values do not fit into integers. Adding 0 turns -0 into 0.
-        cells = np.floor(projected[:, None] / GRID + SHIFTS[:, None]) + 0.0  # (B, 2, P)
-        for i, (own, gaps, length) in enumerate(zip(cells, missing, lengths), start):
-            shape = length.tobytes() + np.packbits(gaps[:length]).tobytes()
-            for grid, rounded in enumerate(own):
-                text = bytes([grid]) + shape + rounded.tobytes()
-                digest = hashlib.blake2b(text, digest_size=BYTES).digest()
-                raw[i, grid, :BYTES] = np.frombuffer(digest, dtype=np.uint8)
-    return raw.view("<u8")[..., 0].astype(np.uint64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # As floats, because huge values do not fit into integers. Adding 0 turns -0 into 0.
+            cells = np.floor(projected[:, None] / GRID + SHIFTS[:, None]) + 0.0  # (B, 2, P)
+        own = np.empty((len(x), len(SHIFTS), 2 + PROJECTIONS))
+        own[..., 0], own[..., 1], own[..., 2:] = np.arange(len(SHIFTS)), lengths[:, None], cells
+        for i, one in enumerate(own):
+            gaps = b""
+            if missing is not None and missing[i].any():
+                gaps = np.packbits(missing[i, : lengths[i] * series.channels]).tobytes()
+            for text in one:
+                digests += hashlib.blake2b(text.tobytes() + gaps, digest_size=BYTES).digest() + PADDING
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, len(SHIFTS))
 
 
 def distinct(hashes: np.ndarray) -> np.ndarray:
@@ -87,19 +95,30 @@ def distinct(hashes: np.ndarray) -> np.ndarray:
 
 def _comparable(x: np.ndarray) -> np.ndarray:
     """Return x in double precision, rounded to single precision so that copies in both types agree."""
+    if x.dtype == np.float32:
+        return x.astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
         single = x.astype(np.float32)
-    fits = np.isfinite(single) & (np.abs(single) >= np.finfo(np.float32).tiny)
-    return np.where(fits, single, x).astype(np.float64)
+    rounded = single.astype(np.float64)
+    # Numbers that single precision cannot represent stay as they are. NaN and 0 are the same in both.
+    lost = np.isinf(single) | (np.abs(single) < np.finfo(np.float32).tiny)
+    return np.where(lost, x, rounded) if lost.any() else rounded
 
 
-def _project(values: np.ndarray) -> np.ndarray:
-    """Return random projections (B, P) of values (B, N)."""
+def _project(values: np.ndarray, directions: Callable[[int], np.ndarray]) -> np.ndarray:
+    """Return random projections (B, P) of values (B, N), by the weights of each block of values."""
     total = np.zeros((len(values), PROJECTIONS))
-    for block, start in enumerate(range(0, values.shape[1], BLOCK)):
-        part = values[:, start : start + BLOCK]
-        total += part @ _directions(block)[: part.shape[1]]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block, start in enumerate(range(0, values.shape[1], BLOCK)):
+            part = values[:, start : start + BLOCK]
+            total += part @ directions(block)[: part.shape[1]]
     return total
+
+
+def _scaled_directions(numbers: int, scale: np.ndarray, block: int) -> np.ndarray:
+    """Return the weights of a block of the `numbers` values of a series, divided by the scale (D,)."""
+    places = np.arange(block * BLOCK, min((block + 1) * BLOCK, numbers))
+    return _directions(block)[: len(places)] / scale[places % len(scale), None]
 
 
 @lru_cache(maxsize=4)
