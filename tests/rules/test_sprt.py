@@ -233,6 +233,7 @@ def test_fast_acceptance_equals_acceptance_by_margins(rule, classes):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(300, classes)).round(1)  # with ties
     times = np.ones(300, dtype=np.int64)
-    np.testing.assert_array_equal(
-        rule.accept_checked(scores, times), Rule.accept_checked(rule, scores, times)
-    )
+    expected = Rule.accept_checked(rule, scores, times)
+    np.testing.assert_array_equal(rule.accept_checked(scores, times), expected)
+    alone = [rule.accept_checked(scores[i : i + 1], times[:1]) for i in range(300)]
+    np.testing.assert_array_equal(np.concatenate(alone), expected)

@@ -154,6 +154,11 @@ class SPRT(Rule):
         if self.per_step or not isinstance(needed, float):
             return super().accept_checked(scores, times)
         # With one threshold for all pairs, only the two largest scores matter: three times as fast.
+        if len(scores) == 1:  # one stream: lists are faster than arrays
+            values = scores[0].tolist()
+            label = values.index(max(values))
+            lead = values.pop(label) - max(values)
+            return np.array([label if lead >= needed else -1])
         second, first = np.moveaxis(np.partition(scores.astype(np.float64), -2, axis=-1)[..., -2:], -1, 0)
         return np.where(first - second >= needed, scores.argmax(-1), -1)
 

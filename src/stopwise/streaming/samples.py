@@ -143,8 +143,10 @@ def _filled(array: np.ndarray) -> np.ndarray:
 def _floats(array: np.ndarray) -> np.ndarray:
     kind = array.dtype.kind
     if kind in "fiu":
-        with np.errstate(over="ignore"):  # infinity is reported by the caller
+        if array.itemsize <= 8:
             return array.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):  # infinity is reported by the caller
+            return array.astype(np.float64)
     if kind == "O":
         bad = [one for one in array.ravel().tolist() if isinstance(one, bool) or not isinstance(one, Real)]
         if not bad:

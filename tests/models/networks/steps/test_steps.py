@@ -94,8 +94,11 @@ def test_state_has_documented_size_and_does_not_grow(kind, order, params):
         assert {value.dtype.name for value in state.values()} <= {"float32", "float64", "int64"}
 
 
-def test_step_does_not_modify_its_input_state():
-    step = make_step(made(LSTMModule, 2, {}))
+@pytest.mark.parametrize(
+    ("kind", "params"), [(LSTMModule, {}), (AccumulatorModule, {}), (AccumulatorModule, {"products": 0})]
+)
+def test_step_does_not_modify_its_input_state(kind, params):
+    step = make_step(made(kind, 2, params))
     before = step(step.start(2), series(2)[:, 0])
     copy = {name: value.copy() for name, value in before.items()}
     step(before, series(2)[:, 1])

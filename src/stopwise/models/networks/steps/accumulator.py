@@ -26,6 +26,7 @@ class AccumulatorStep(NetworkStep):
         # (H, K), (C or 0, K), (K or 0, K)
         self.weight, self.skip, self.filtered = (self.floats(part.t()) for part in weights)
         self.bias = self.floats(net.head.bias)
+        self.product = np.dot if xp is np else xp.matmul  # for small matrices faster than `@` of numpy
 
     def kept(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the state of the body and the filter."""
@@ -34,9 +35,9 @@ class AccumulatorStep(NetworkStep):
     def __call__(self, state: State, x: Array) -> State:
         """Return the state after one more sample x (S, D) of each stream."""
         features, kept = self.body(state, x)
-        increment = self.norm(features) @ self.weight + self.bias
+        increment = self.product(self.norm(features), self.weight) + self.bias
         if len(self.skip):
-            increment = increment + x @ self.skip
+            increment = increment + self.product(x, self.skip)
         if self.filter is not None:
             evidence, belief = self.filter(state, features, x)
             increment, kept = increment + evidence @ self.filtered, kept | belief
@@ -74,6 +75,27 @@ class _WindowBodyStep:
         return self.xp.concatenate([maps[:, :rest].clip(0), products], 1)
 
 
+class _NumpyWindowBodyStep(_WindowBodyStep):
+    """The same with fewer arrays, which in-place operations of numpy allow. The state is not changed."""
+
+    def __call__(self, state: State, x: Array) -> tuple[Array, State]:
+        if self.window == 1:
+            return super().__call__(state, x)
+        added = np.dot(x, self.lags).reshape(len(x), self.window, self.maps)
+        added[:, :-1] += state["pending"]
+        maps = added[:, 0] + self.bias[np.minimum(state["time"], self.window - 1)]
+        return self._units(maps), {"pending": added[:, 1:]}
+
+    def _units(self, maps: Array) -> Array:
+        if not self.products:
+            return np.maximum(maps, 0, out=maps)
+        rest = self.maps - 2 * self.products
+        units = np.empty((len(maps), rest + self.products), maps.dtype)
+        np.maximum(maps[:, :rest], 0, out=units[:, :rest])
+        np.multiply(maps[:, rest : -self.products], maps[:, -self.products :], out=units[:, rest:])
+        return units
+
+
 class _LSTMBodyStep:
     """Streaming form of `LSTMBody`: stores the state of one LSTM."""
 
@@ -89,4 +111,6 @@ class _LSTMBodyStep:
 
 
 def _body(body: nn.Module, step: NetworkStep) -> _WindowBodyStep | _LSTMBodyStep:
-    return _WindowBodyStep(body, step) if isinstance(body, WindowBody) else _LSTMBodyStep(body, step)  # type: ignore[arg-type]
+    if not isinstance(body, WindowBody):
+        return _LSTMBodyStep(body, step)  # type: ignore[arg-type]
+    return _NumpyWindowBodyStep(body, step) if step.xp is np else _WindowBodyStep(body, step)
