@@ -20,8 +20,10 @@ def small(monkeypatch):
             return gaussian(60, **options)
         return gaussian(30, **options | {"channels": 2, "length": 3})
 
+    fitting._default_fit_seconds.cache_clear()
+
     def short(X, y, **params):
-        training = fitting.models.Training(max_epochs=1)
+        training = fitting.models.Training(max_epochs=2)
         return fit(X, y, **{"hidden": 4, "training": training, "polish": "order" not in params} | params)
 
     monkeypatch.setattr(fitting, "gaussian", few)
@@ -41,6 +43,25 @@ def test_figure_is_measured(work):
     assert (figure.better, figure.unit) == ("lower", "×")
     assert figure.aim <= figure.bar
     assert " s; baseline " in figure.note
+
+
+def test_parts_of_the_default_fit_are_timed_by_its_epochs(monkeypatch):
+    clock, fits = [0.0], []
+
+    def fit(X, y, on_epoch=None, **params):
+        fits.append(params["order"])
+        if on_epoch is not None:
+            clock[0] += 5.0  # the search
+            for _ in range(3):
+                clock[0] += 2.0
+                on_epoch(None, {})
+            clock[0] += 7.0  # the polish
+
+    monkeypatch.setattr(fitting, "_fit", fit)
+    monkeypatch.setattr(fitting, "perf_counter", lambda: clock[0])
+    assert fitting.default_fit().value == pytest.approx(18 / 13)
+    assert fitting.polish_time().value == pytest.approx(7 / 6)
+    assert fits == ["auto", "auto"]  # the first one is a warm-up; the second serves both figures
 
 
 def test_thread_settings_are_restored():

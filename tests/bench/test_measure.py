@@ -70,6 +70,37 @@ def test_missed_bar_gives_exit_code_1(monkeypatch, tmp_path):
     assert bench(monkeypatch, tmp_path, 1.75)[0].exit_code == 1
 
 
+def test_values_of_an_earlier_version_are_kept_and_shown(monkeypatch, tmp_path):
+    before = {"version": "0.1.0", "value": 2.5, "low": 2.0, "high": 3.0, "note": ""}
+    rows = [{"name": "made-up", "value": 9.0, "before": before}, {"name": "other", "value": 7.0}]
+    (tmp_path / "bench.json").write_text(json.dumps({"figures": rows, "machine": {}}))
+    for value in (1.25, 1.0):
+        result, reported = bench(monkeypatch, tmp_path, value)
+        assert "2.5 ×" in result.output
+        assert f"0.1.0 {value / 2.5 - 1:+.0%}" in result.output
+        figures = {figure["name"]: figure for figure in reported["figures"]}
+        assert (figures["made-up"]["value"], figures["made-up"]["before"]) == (value, before)
+        assert figures["other"] == rows[1]
+
+
+def test_there_is_no_column_without_an_earlier_version(monkeypatch, tmp_path):
+    for _ in range(2):
+        result, reported = bench(monkeypatch, tmp_path, 1.25)
+        assert "before" not in result.output
+        assert "before" not in reported["figures"][0]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"figures": [{}]}', '{"figures": [{"name": "f", "before": {}}]}']
+)
+def test_another_file_is_not_overwritten(monkeypatch, tmp_path, text):
+    (tmp_path / "bench.json").write_text(text)
+    monkeypatch.setattr(figures, "FIGURES", {"made-up": lambda: pytest.fail("measured")})
+    result = CliRunner().invoke(cli.app, ["bench", "--out", str(tmp_path / "bench.json")])
+    assert "one that `stopwise bench` wrote" in str(result.exception)
+    assert (tmp_path / "bench.json").read_text() == text
+
+
 def test_unknown_figure_raises():
     result = CliRunner().invoke(cli.app, ["bench", "--only", "sat-tim"])
     assert "Did you mean 'sat-time'" in str(result.exception)
