@@ -13,15 +13,21 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import intrinsic as numba_intrinsic
+from numba.extending import models, overload, register_model
 
 LANES = 16
+
+
+def intrinsic(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function as kernels call it: without its first argument, the typing context."""
+    return numba_intrinsic(work)
 
 
 class Lanes(types.Type):
     """Type of a vector of `LANES` numbers of type `dtype`."""
 
-    def __init__(self, dtype: types.Float) -> None:
+    def __init__(self, dtype: types.Type) -> None:
         self.dtype = dtype
         super().__init__(name=f"Lanes({dtype})")
 
