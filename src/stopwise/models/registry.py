@@ -6,6 +6,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from sklearn.base import BaseEstimator, clone
@@ -181,10 +182,11 @@ def _options(kind: type[BaseEstimator]) -> list[Option]:
             nested = _options(NESTED[name])
             found += [option._replace(name=f"{name}.{option.name}") for option in nested]
         else:
-            found.append(Option(name, parameter.default, _meaning(kind, name)))
+            found.append(Option(name, parameter.default, _meaning(kind, name)))  # type: ignore[arg-type]
     return found
 
 
+@cache
 def _meaning(kind: type[BaseEstimator], name: str) -> str:
     """Return the description of a parameter from the docstring of a class, as one line."""
     _, _, section = (inspect.getdoc(kind) or "").partition("Parameters\n----------\n")

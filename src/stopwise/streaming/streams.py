@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
@@ -132,7 +132,7 @@ class Streams:
         rounds = _rounds(names)
         if self._rearm and len(rounds) > 1:
             raise ValueError("`keys` must be distinct with rearm=True; call update once per sample.")
-        distinct = [names[place] for place in rounds[0]]
+        distinct = names if len(rounds) == 1 else [names[place] for place in rounds[0]]
         state, decisions = self._advanced(distinct, names, samples, rounds)
         self._commit(distinct, state, decisions)
         return decisions
@@ -277,7 +277,10 @@ class Streams:
     def _gathered(self, keys: list[Hashable]) -> State:
         """Return the states of keys, maybe as views; those of new keys, or that start over, are fresh."""
         over = self._decisions if self._rearm else {}
-        known = [i for i, key in enumerate(keys) if key in self._rows and key not in over]
+        rows = list(map(self._rows.get, keys))  # None: a new key
+        if None not in rows and not over:
+            return self._table.take(rows)  # type: ignore[arg-type]
+        known = [i for i, key in enumerate(keys) if rows[i] is not None and key not in over]
         kept = self._table.take([self._rows[keys[i]] for i in known])
         if len(known) == len(keys):
             return kept
@@ -303,18 +306,15 @@ class Streams:
 
     def _stored(self, keys: list[Hashable], state: State, now: float | None) -> list[tuple[Hashable, Stream]]:
         """Store the states of at most `max_streams` keys; return the streams that are dropped for them."""
-        new_keys = []
-        for key in keys:
-            if key in self._rows:
-                self._rows.move_to_end(key)
-            else:
-                new_keys.append(key)
+        new_keys = [key for key in keys if key not in self._rows]
+        known = keys if not new_keys else [key for key in keys if key in self._rows]
+        deque(map(self._rows.move_to_end, known), maxlen=0)  # a loop, without that of Python
         excess = max(0, len(self._rows) + len(new_keys) - self.max_streams)
         dropped = [(key, self._removed(key)) for key in list(self._rows)[:excess]]
         self._rows.update(zip(new_keys, self._table.allocate(len(new_keys))))
         if now is not None:
             self._last.update(dict.fromkeys(keys, now))
-        self._table.put([self._rows[key] for key in keys], state)
+        self._table.put(list(map(self._rows.__getitem__, keys)), state)
         return dropped
 
     def _removed(self, key: Hashable) -> Stream:
