@@ -170,7 +170,7 @@ def test_models_are_judged_on_the_folds_of_the_prefix_model():
 def test_the_short_form_of_a_network_is_a_copy_with_few_epochs():
     model = sw.models.Accumulator(hidden=8)
     short = model.short()
-    assert (short.hidden, short.training.max_epochs, short.body) == (8, 10, "window")
+    assert (short.hidden, short.training.max_epochs, short.body) == (8, 5, "window")
     assert model.training is None
     assert quick().short().training.max_epochs == 3
     assert sw.models.Accumulator(order=None).short().body == "auto"

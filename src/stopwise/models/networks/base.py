@@ -29,7 +29,7 @@ from stopwise.progress import Stages
 from stopwise.validation import check_integer
 
 SEARCHING = "choosing the order"
-SHORT_EPOCHS = 10  # of a fit that only shows whether a full one can pay
+SHORT_EPOCHS = 5  # of a fit that only shows whether a full one can pay
 
 
 class NetworkModel(Model):
