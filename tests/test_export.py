@@ -23,6 +23,7 @@ MODELS = [
     {"model": "accumulator", "order": None},
     {"model": "accumulator", "order": None, "body": "filter", "missing": "mask"},
     {"model": "b2bsqrt", "order": 2},
+    {"model": "b2bsqrt", "order": 2, "activation": "b2blog"},
     {"model": "tanh", "order": None, "formula": "oblivion"},
     {"model": "tandemformer", "order": 2, "positions": "learned"},
     {"model": "prefix"},

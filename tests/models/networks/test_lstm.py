@@ -6,6 +6,7 @@ import torch
 from small_worlds import examples, gaussian, small_model
 
 from stopwise.models import B2BsqrtTandem, TanhTandem, Training
+from stopwise.models.networks.kernels.recurrence import B2BLOG
 
 X, Y, _ = gaussian(40)
 
@@ -18,6 +19,15 @@ def test_activation_is_tanh_or_b2bsqrt():
     assert fitted("tanh").net_.lstm.squash.bounded
     assert not fitted("b2bsqrt").net_.lstm.squash.bounded
     assert fitted("b2bsqrt", alpha=0.3).net_.lstm.squash.alpha == 0.3
+    assert fitted("b2bsqrt", activation="b2blog").net_.lstm.squash.kind == B2BLOG
+    with pytest.raises(ValueError, match="`activation` must be one of 'b2bsqrt', 'b2blog'; got 'tanh'"):
+        fitted("b2bsqrt", activation="tanh")
+
+
+@pytest.mark.parametrize("model", [TanhTandem, B2BsqrtTandem])
+def test_forget_gate_starts_with_its_bias(model):
+    net = model(hidden=5, forget_bias=-2.0).build(3, 2, 1, 6)
+    assert net.lstm.bias.view(4, 5).unique(dim=1).flatten().tolist() == [0, -2, 0, 0]
 
 
 @pytest.mark.parametrize("name", ["tanh", "b2bsqrt"])

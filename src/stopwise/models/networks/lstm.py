@@ -7,6 +7,7 @@ from typing import ClassVar
 from stopwise.models.networks.base import NetworkModel
 from stopwise.models.networks.modules import LSTMModule
 from stopwise.models.networks.training.config import Training
+from stopwise.validation import check_choice
 
 
 class TanhTandem(NetworkModel):
@@ -31,6 +32,8 @@ class TanhTandem(NetworkModel):
         Apply layer normalization to the state before the last layer. This bounds the logits.
     dropout
         Dropout rate of the state before the last layer.
+    forget_bias
+        Initial bias of the forget gate. The larger it is, the longer the untrained network remembers.
     loss, llre_ratio, polish, training
         As for `Accumulator`.
 
@@ -42,7 +45,6 @@ class TanhTandem(NetworkModel):
     """
 
     name: ClassVar[str | None] = "tanh"
-    _activation: ClassVar[str] = "tanh"
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class TanhTandem(NetworkModel):
         llre_ratio: float = 0.5,
         polish: bool = True,
         training: Training | None = None,
+        forget_bias: float = 1.0,
     ) -> None:
         self.order = order
         self.hidden = hidden
@@ -65,6 +68,7 @@ class TanhTandem(NetworkModel):
         self.llre_ratio = llre_ratio
         self.polish = polish
         self.training = training
+        self.forget_bias = forget_bias
 
     def build(self, channels: int, classes: int, order: int | None, steps: int) -> LSTMModule:
         """Build an untrained network; see `NetworkModel.build`."""
@@ -73,11 +77,12 @@ class TanhTandem(NetworkModel):
             classes,
             steps - 1 if order is None else order,
             self.formula,
-            activation=self._activation,
+            activation=getattr(self, "activation", "tanh"),
             hidden=self.hidden,
             alpha=getattr(self, "alpha", 1.0),
             layer_norm=self.layer_norm,
             dropout=self.dropout,
+            forget_bias=self.forget_bias,
         )
 
 
@@ -86,10 +91,12 @@ class B2BsqrtTandem(TanhTandem):
 
     Parameters
     ----------
-    order, hidden, formula, layer_norm, dropout
+    order, hidden, formula, layer_norm, dropout, forget_bias
         As for `TanhTandem`.
     alpha
         Parameter α of the activation B2Bsqrt, sign(x)(√(α+|x|) − √α).
+    activation
+        "b2bsqrt", or "b2blog", the logarithm sign(x) log(1+|x|), which has no α.
     loss, llre_ratio, polish, training
         As for `Accumulator`.
 
@@ -103,7 +110,6 @@ class B2BsqrtTandem(TanhTandem):
     """
 
     name: ClassVar[str | None] = "b2bsqrt"
-    _activation: ClassVar[str] = "b2bsqrt"
 
     def __init__(
         self,
@@ -117,6 +123,16 @@ class B2BsqrtTandem(TanhTandem):
         llre_ratio: float = 0.5,
         polish: bool = True,
         training: Training | None = None,
+        forget_bias: float = 1.0,
+        activation: str = "b2bsqrt",
     ) -> None:
-        super().__init__(order, hidden, formula, layer_norm, dropout, loss, llre_ratio, polish, training)
+        super().__init__(
+            order, hidden, formula, layer_norm, dropout, loss, llre_ratio, polish, training, forget_bias
+        )
         self.alpha = alpha
+        self.activation = activation
+
+    def build(self, channels: int, classes: int, order: int | None, steps: int) -> LSTMModule:
+        """Build an untrained network; see `NetworkModel.build`."""
+        check_choice("activation", self.activation, ("b2bsqrt", "b2blog"))
+        return super().build(channels, classes, order, steps)

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from stopwise.models.networks.kernels import fused as kernels
-from stopwise.models.networks.kernels.recurrence import Squash, WindowStates
-from stopwise.models.networks.modules.activations import b2bsqrt
+from stopwise.models.networks.kernels.recurrence import B2BLOG, B2BSQRT, TANH, Squash, WindowStates
+from stopwise.models.networks.modules.activations import b2blog, b2bsqrt
 
-SQUASHES = [Squash(True), Squash(False, 0.1), Squash(False, 1.0), Squash(False, 10.0)]
+SQUASHES = [Squash(TANH), Squash(B2BSQRT, 0.1), Squash(B2BSQRT, 1.0), Squash(B2BSQRT, 10.0), Squash(B2BLOG)]
 
 
 def inputs(steps, batch, hidden, dtype=torch.float64):
@@ -19,7 +19,8 @@ def inputs(steps, batch, hidden, dtype=torch.float64):
 
 def unrolled(projected, recurrent, samples, squash):
     """Compute the states with plain autograd, one window and one step at a time."""
-    act = torch.tanh if squash.bounded else lambda x: b2bsqrt(x, squash.alpha)
+    kinds = {TANH: torch.tanh, B2BSQRT: lambda x: b2bsqrt(x, squash.alpha), B2BLOG: b2blog}
+    act = kinds[squash.kind]
     steps, batch, width = projected.shape
     windows = []
     for start in range(steps - samples + 1):
@@ -129,11 +130,12 @@ def test_threads_do_not_change_results(monkeypatch):
     assert all(torch.equal(one, other) for one, other in zip(spread, together, strict=True))
 
 
-def test_nan_input_gives_nan_output(form):
+@pytest.mark.parametrize("squash", SQUASHES)
+def test_nan_input_gives_nan_output(form, squash):
     projected, recurrent = inputs(4, 3, 2, torch.float32)
     with torch.no_grad():
         projected[1, 2] = torch.nan
-    states = WindowStates.apply(projected, recurrent, 2, SQUASHES[2])
+    states = WindowStates.apply(projected, recurrent, 2, squash)
     assert states[1, 0, 2].isnan().all()
     assert states[:, 1, 2].isnan().all()
     assert not states[:, :, :2].isnan().any()

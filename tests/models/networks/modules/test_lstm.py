@@ -10,7 +10,11 @@ STEPS, CHANNELS, HIDDEN, CLASSES = 6, 3, 5, 4
 
 def plain_logits(net, x, activation, alpha):
     """Return the logits of one window x (B, m, D) after its last sample."""
-    act = torch.tanh if activation == "tanh" else lambda z: z.sign() * ((alpha + z.abs()).sqrt() - alpha**0.5)
+    act = {
+        "tanh": torch.tanh,
+        "b2bsqrt": lambda z: z.sign() * ((alpha + z.abs()).sqrt() - alpha**0.5),
+        "b2blog": lambda z: z.sign() * (1 + z.abs()).log(),
+    }[activation]
     h = c = x.new_zeros(len(x), HIDDEN)
     for sample in x.unbind(1):
         gates = sample @ net.lstm.input.T + net.lstm.bias + h @ net.lstm.recurrent.T
@@ -38,7 +42,9 @@ def plain_evidence(net, x, activation, alpha):
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("multiplets", [False, True])
 @pytest.mark.parametrize("order", [0, 1, 3, STEPS - 1])
-@pytest.mark.parametrize(("activation", "alpha"), [("tanh", 1.0), ("b2bsqrt", 1.0), ("b2bsqrt", 0.3)])
+@pytest.mark.parametrize(
+    ("activation", "alpha"), [("tanh", 1.0), ("b2bsqrt", 1.0), ("b2bsqrt", 0.3), ("b2blog", 1.0)]
+)
 def test_evidence_and_gradients_equal_plain_cell(form, activation, alpha, order, multiplets, batch):
     torch.manual_seed(order)
     net = LSTMModule(CHANNELS, CLASSES, order, activation=activation, hidden=HIDDEN, alpha=alpha).double()
@@ -100,7 +106,8 @@ def test_tanh_bounds_the_logits_and_b2bsqrt_does_not():
     [
         ({"hidden": 0}, "`hidden` must be >= 1; got 0"),
         ({"dropout": -0.1}, r"`dropout` must be in \[0, 1\)"),
-        ({"activation": "relu"}, "`activation` must be one of 'b2bsqrt', 'tanh'; got 'relu'"),
+        ({"activation": "relu"}, "`activation` must be one of 'b2bsqrt', 'tanh', 'b2blog'; got 'relu'"),
+        ({"forget_bias": float("inf")}, r"`forget_bias` must be in \(-inf, inf\); got inf"),
         ({"formula": "tandm"}, "`formula` must be one of .*Did you mean 'tandem'"),
     ],
 )

@@ -23,6 +23,7 @@ NETWORKS = [
         for kind, params in (
             (LSTMModule, {"activation": "b2bsqrt"}),
             (LSTMModule, {"activation": "tanh"}),
+            (LSTMModule, {"activation": "b2blog"}),
             (TandemformerModule, {}),
         )
         for order in (0, 1, 3, 8)

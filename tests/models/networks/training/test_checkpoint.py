@@ -45,16 +45,26 @@ def stop_after(monkeypatch, epochs):
 # Interrupted runs
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
-@pytest.mark.parametrize("model", ["accumulator", "b2bsqrt", "tandemformer"])
-def test_resumed_run_equals_uninterrupted_run(tmp_path, monkeypatch, optimizer, model):
-    expected, expected_history = checkpointed(None, network(model), optimizer=optimizer)
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        *(
+            (model, {"optimizer": optimizer})
+            for model in ("accumulator", "b2bsqrt", "tandemformer")
+            for optimizer in ("adam", "rmsprop")
+        ),
+        ("b2bsqrt", {"weight_average": 0.9}),
+        ("b2bsqrt", {"epoch_series": 30}),
+    ],
+)
+def test_resumed_run_equals_uninterrupted_run(tmp_path, monkeypatch, options, model):
+    expected, expected_history = checkpointed(None, network(model), **options)
     for epochs in (1, 3):
         with monkeypatch.context() as patch:
             stop_after(patch, epochs)
             with pytest.raises(Stop):
-                checkpointed(tmp_path / "run", network(model), optimizer=optimizer)
-    net, history = checkpointed(tmp_path / "run", network(model), optimizer=optimizer)
+                checkpointed(tmp_path / "run", network(model), **options)
+    net, history = checkpointed(tmp_path / "run", network(model), **options)
     assert same_weights(net, expected)
     assert history == expected_history
     assert [file.name for file in tmp_path.iterdir()] == ["run"]

@@ -27,6 +27,9 @@ from stopwise.models import Training
         ({"validation_fraction": 1.0}, r"`validation_fraction` must be in \[0, 1\)"),
         ({"device": "gpu"}, "`device` must be a torch device that is available .*'cpu'.*got 'gpu'"),
         ({"device": 1.5}, "`device` must be a torch device"),
+        ({"weight_average": 0}, r"`weight_average` must be in \(0, 1\]"),
+        ({"weight_average": 1.5}, r"`weight_average` must be in \(0, 1\]"),
+        ({"epoch_series": 0}, "`epoch_series` must be >= 1"),
         ({"devices": 0}, "`devices` must be in \\[1, 4096\\]"),
     ],
 )

@@ -19,6 +19,7 @@ from numba.extending import overload
 compiled = numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 
 Array = np.ndarray[Any, Any]
+TANH, B2BLOG = 1, 2  # kinds of activation, as in `recurrence`
 
 
 @compiled
@@ -94,6 +95,13 @@ def _slope(y: Any, bounded: bool, root: Any, one: Any) -> Any:
     return one / (size + size)
 
 
+@compiled
+def _log(x: Any) -> Any:
+    """Apply B2Blog; its derivative is exp(−|y|)."""
+    return math.copysign(math.log1p(abs(x)), x)
+
+
+# B2Blog has loops of its own: in a common loop its logarithm would keep LLVM from vectorizing the others.
 # The rows below fit into the first-level cache, so several short loops over a row cost little. In
 # measurements, a single long loop over all arrays was slower.
 
@@ -107,13 +115,14 @@ def advance(
     cells: Array,
     states: Array,
     m: int,
-    bounded: bool,
+    kind: int,
     alpha: float,
 ) -> None:
     """Add the inputs of step m to its gates, activate the gates in place, and write cells and states."""
     batch, size = projected.shape[1], cells.shape[2]
     zero, one, al = gates.dtype.type(0), gates.dtype.type(1), gates.dtype.type(alpha)
     root = gates.dtype.type(math.sqrt(alpha))
+    bounded = kind == TANH
     for row in range(start, stop):
         gate, cell, before, state = gates[m, row], cells[m, row], cells[m - 1, row], states[m, row]
         i, f, o, candidate = gate[:size], gate[size : 2 * size], gate[2 * size : 3 * size], gate[3 * size :]
@@ -122,15 +131,23 @@ def advance(
             gate[:] = zero
         for j in range(3 * size):
             gate[j] = one / (one + _exp(-(gate[j] + inputs[j])))
-        for j in range(size):
-            candidate[j] = _squash(candidate[j] + inputs[3 * size + j], bounded, al, root)
+        if kind == B2BLOG:
+            for j in range(size):
+                candidate[j] = _log(candidate[j] + inputs[3 * size + j])
+        else:
+            for j in range(size):
+                candidate[j] = _squash(candidate[j] + inputs[3 * size + j], bounded, al, root)
         for j in range(size):
             cell[j] = i[j] * candidate[j]
         if m > 0:
             for j in range(size):
                 cell[j] += f[j] * before[j]
-        for j in range(size):
-            state[j] = o[j] * _squash(cell[j], bounded, al, root)
+        if kind == B2BLOG:
+            for j in range(size):
+                state[j] = o[j] * _log(cell[j])
+        else:
+            for j in range(size):
+                state[j] = o[j] * _squash(cell[j], bounded, al, root)
 
 
 @compiled
@@ -143,7 +160,7 @@ def retreat(
     dh: Array,
     dc: Array,
     m: int,
-    bounded: bool,
+    kind: int,
     alpha: float,
 ) -> None:
     """Overwrite the gates of step m with their gradients, and dc with the gradient of the cells of step m−1.
@@ -153,20 +170,31 @@ def retreat(
     size = cells.shape[2]
     zero, one, al = gates.dtype.type(0), gates.dtype.type(1), gates.dtype.type(alpha)
     root = gates.dtype.type(math.sqrt(alpha))
+    bounded = kind == TANH
     for row in range(start, stop):
         gate, cell, before = gates[m, row], cells[m, row], cells[m - 1, row]
         i, f, o, candidate = gate[:size], gate[size : 2 * size], gate[2 * size : 3 * size], gate[3 * size :]
         asked, d_state, d_cell = d_states[m, row], dh[row], dc[row]
         for j in range(size):
             d_state[j] += asked[j]
-        for j in range(size):
-            y = _squash(cell[j], bounded, al, root)
-            d_cell[j] += d_state[j] * o[j] * _slope(y, bounded, root, one)
-            o[j] = d_state[j] * y * o[j] * (one - o[j])
-        for j in range(size):
-            d_input = d_cell[j] * candidate[j] * i[j] * (one - i[j])
-            candidate[j] = d_cell[j] * i[j] * _slope(candidate[j], bounded, root, one)
-            i[j] = d_input
+        if kind == B2BLOG:
+            for j in range(size):
+                y = _log(cell[j])
+                d_cell[j] += d_state[j] * o[j] * _exp(-abs(y))
+                o[j] = d_state[j] * y * o[j] * (one - o[j])
+            for j in range(size):
+                d_input = d_cell[j] * candidate[j] * i[j] * (one - i[j])
+                candidate[j] = d_cell[j] * i[j] * _exp(-abs(candidate[j]))
+                i[j] = d_input
+        else:
+            for j in range(size):
+                y = _squash(cell[j], bounded, al, root)
+                d_cell[j] += d_state[j] * o[j] * _slope(y, bounded, root, one)
+                o[j] = d_state[j] * y * o[j] * (one - o[j])
+            for j in range(size):
+                d_input = d_cell[j] * candidate[j] * i[j] * (one - i[j])
+                candidate[j] = d_cell[j] * i[j] * _slope(candidate[j], bounded, root, one)
+                i[j] = d_input
         if m > 0:
             for j in range(size):
                 d_forget = d_cell[j] * before[j] * f[j] * (one - f[j])

@@ -23,24 +23,39 @@ from torch.autograd.function import once_differentiable
 from stopwise.models.networks.kernels import buffers
 from stopwise.models.networks.kernels.fused import in_threads, kernels_for
 
+# Kinds of activation. `fused_lstm` uses the same numbers.
+B2BSQRT, TANH, B2BLOG = 0, 1, 2
+
 
 class Squash(NamedTuple):
-    """Activation of candidate and cell: tanh if `bounded`, otherwise B2Bsqrt with parameter α."""
+    """Activation of candidate and cell: its kind, and the parameter α of B2Bsqrt."""
 
-    bounded: bool
+    kind: int
     alpha: float = 1.0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the activation is bounded."""
+        return self.kind == TANH
 
     def apply(self, x: Tensor) -> Tensor:
         """Apply the activation to x."""
-        if self.bounded:
+        if self.kind == TANH:
             return torch.tanh(x)
+        if self.kind == B2BLOG:
+            return x.abs().log1p_().copysign_(x)
         size = x.abs().add_(self.alpha).sqrt_().add_(math.sqrt(self.alpha))
         return torch.div(x, size, out=size) if self.alpha > 0 else torch.where(x == 0, x, x / size)
 
     def slope(self, y: Tensor) -> Tensor:
-        """Return the derivative as a function of the output y; for B2Bsqrt it is ``1/(2(|y| + √α))``."""
-        if self.bounded:
+        """Return the derivative as a function of the output y.
+
+        It is ``1/(2(|y| + √α))`` for B2Bsqrt and ``exp(−|y|)`` for B2Blog.
+        """
+        if self.kind == TANH:
             return 1 - y * y
+        if self.kind == B2BLOG:
+            return y.abs().neg_().exp_()
         return y.abs().add_(math.sqrt(self.alpha)).mul_(2).reciprocal_()
 
 
@@ -128,10 +143,10 @@ def _in_parts(kernel: str, tensors: tuple[Tensor, ...]) -> Callable[..., None] |
 
 
 def _advance(
-    projected: Tensor, gates: Tensor, cells: Tensor, states: Tensor, m: int, bounded: bool, alpha: float
+    projected: Tensor, gates: Tensor, cells: Tensor, states: Tensor, m: int, kind: int, alpha: float
 ) -> None:
     """Add the inputs of step m to its gates, activate the gates in place, and write cells and states."""
-    squash = Squash(bounded, alpha)
+    squash = Squash(kind, alpha)
     batch, (_, rows, hidden) = projected.shape[1], cells.shape
     inputs = projected[m : m + rows // batch].reshape(gates[m].shape)
     if m:
@@ -154,14 +169,14 @@ def _retreat(
     dh: Tensor,
     dc: Tensor,
     m: int,
-    bounded: bool,
+    kind: int,
     alpha: float,
 ) -> None:
     """Overwrite the gates of step m with their gradients, and dc with the gradient of the cells of step m−1.
 
     On entry, dh and dc are the gradients from step m+1. The gradient `d_states` of the output is added here.
     """
-    squash = Squash(bounded, alpha)
+    squash = Squash(kind, alpha)
     i, f, o, candidate = gates[m].split(dh.shape[1], dim=1)
     y = squash.apply(cells[m])
     dh.add_(d_states[m])

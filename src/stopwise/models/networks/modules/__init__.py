@@ -1,7 +1,7 @@
 """Temporal integrators, which are torch modules that score each class after every sample of a series."""
 
 from stopwise.models.networks.modules.accumulator import AccumulatorModule
-from stopwise.models.networks.modules.activations import b2bsqrt
+from stopwise.models.networks.modules.activations import b2blog, b2bsqrt
 from stopwise.models.networks.modules.base import Evidence, Integrator, WindowIntegrator
 from stopwise.models.networks.modules.lstm import LSTMModule
 from stopwise.models.networks.modules.transformer import TandemformerModule
@@ -13,5 +13,6 @@ __all__ = [
     "LSTMModule",
     "TandemformerModule",
     "WindowIntegrator",
+    "b2blog",
     "b2bsqrt",
 ]

@@ -1,4 +1,4 @@
-"""B2Bsqrt, an unbounded activation that does not limit the log-likelihood ratios."""
+"""Unbounded activations, which do not limit the log-likelihood ratios."""
 
 from __future__ import annotations
 
@@ -31,6 +31,23 @@ def b2bsqrt(x: Tensor, alpha: float = 1.0) -> Tensor:
     root = torch.sqrt(alpha + x.abs()) + math.sqrt(alpha)
     # For α = 0, the quotient at x = 0 is 0/0. The value there is 0.
     return x / root if alpha > 0 else torch.where(x == 0, x, x / root)
+
+
+def b2blog(x: Tensor) -> Tensor:
+    """Apply the back-to-back logarithm ``sign(x) log(1+|x|)`` to each element.
+
+    Parameters
+    ----------
+    x
+        Input of any shape.
+
+    Examples
+    --------
+    >>> import torch
+    >>> b2blog(torch.tensor([-1.0, 0.0, 3.0])).exp()
+    tensor([0.5000, 1.0000, 4.0000])
+    """
+    return x.abs().log1p().copysign(x)
 
 
 def check_alpha(alpha: float) -> float:

@@ -10,10 +10,12 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from stopwise.llr import WindowLogits
-from stopwise.models.networks.kernels.recurrence import Squash, WindowStates
+from stopwise.models.networks.kernels.recurrence import B2BLOG, B2BSQRT, TANH, Squash, WindowStates
 from stopwise.models.networks.modules.activations import check_alpha
 from stopwise.models.networks.modules.base import WindowIntegrator
 from stopwise.validation import check_choice, check_integer, check_real
+
+ACTIVATIONS = {"b2bsqrt": B2BSQRT, "tanh": TANH, "b2blog": B2BLOG}
 
 
 class WindowLSTM(nn.Module):
@@ -26,26 +28,30 @@ class WindowLSTM(nn.Module):
     hidden
         H, the size of the state.
     activation
-        Activation of the candidate and of the output: "b2bsqrt" or "tanh". The gates use the sigmoid.
+        Activation of the candidate and of the output, a key of `ACTIVATIONS`. The gates use the sigmoid.
     alpha
         Parameter α of B2Bsqrt.
+    forget_bias
+        Initial bias of the forget gate.
     """
 
-    def __init__(self, channels: int, hidden: int, activation: str, alpha: float = 1.0) -> None:
+    def __init__(
+        self, channels: int, hidden: int, activation: str, alpha: float = 1.0, forget_bias: float = 1.0
+    ) -> None:
         super().__init__()
         self.input = nn.Parameter(torch.empty(4 * hidden, channels))  # gates: i, f, o, candidate
         self.recurrent = nn.Parameter(torch.empty(4 * hidden, hidden))
         self.bias = nn.Parameter(torch.zeros(4 * hidden))
-        self.squash = Squash(activation == "tanh", check_alpha(alpha))
-        self._initialize(hidden)
+        self.squash = Squash(ACTIVATIONS[activation], check_alpha(alpha))
+        self._initialize(hidden, forget_bias)
 
     @torch.no_grad()
-    def _initialize(self, hidden: int) -> None:
+    def _initialize(self, hidden: int, forget_bias: float) -> None:
         for gate in range(4):
             rows = slice(gate * hidden, (gate + 1) * hidden)
             nn.init.xavier_uniform_(self.input[rows])
             nn.init.orthogonal_(self.recurrent[rows])
-        self.bias[hidden : 2 * hidden] = 1  # the forget gate starts open
+        self.bias[hidden : 2 * hidden] = forget_bias  # the forget gate starts open if it is positive
 
     def forward(self, x: Tensor, samples: int) -> Tensor:
         """Return the hidden states (M, W, B, H) after 1..M samples of each window of x (B, T, D)."""
@@ -97,7 +103,7 @@ class LSTMModule(WindowIntegrator):
     channels, classes, order, formula
         As for `WindowIntegrator`.
     activation
-        "b2bsqrt" (B2Bsqrt-TANDEM) or "tanh" (the baselines, whose logits are bounded).
+        "b2bsqrt" (B2Bsqrt-TANDEM), "tanh" (the baselines, whose logits are bounded) or "b2blog".
     hidden
         H, the size of the state.
     alpha
@@ -106,6 +112,8 @@ class LSTMModule(WindowIntegrator):
         Apply layer normalization to the state before the head. Off by default because it bounds the logits.
     dropout
         Dropout rate of the state before the head.
+    forget_bias
+        Initial bias of the forget gate.
 
     Examples
     --------
@@ -127,12 +135,14 @@ class LSTMModule(WindowIntegrator):
         alpha: float = 1.0,
         layer_norm: bool = False,
         dropout: float = 0.0,
+        forget_bias: float = 1.0,
     ) -> None:
         super().__init__(channels, classes, order, formula)
-        check_choice("activation", activation, ("b2bsqrt", "tanh"))
+        check_choice("activation", activation, ACTIVATIONS)
         check_integer("hidden", hidden, 1)
         check_real("dropout", dropout, 0, 1, open_high=True)
-        self.lstm = WindowLSTM(channels, hidden, activation, alpha)
+        check_real("forget_bias", forget_bias, -math.inf, open_low=True, open_high=True)
+        self.lstm = WindowLSTM(channels, hidden, activation, alpha, forget_bias)
         self.head = nn.Sequential(
             nn.LayerNorm(hidden) if layer_norm else nn.Identity(),
             nn.Dropout(dropout),

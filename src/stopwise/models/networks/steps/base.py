@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from stopwise.models.networks.kernels.recurrence import B2BLOG, TANH
 from stopwise.models.networks.modules.base import Integrator
 from stopwise.models.networks.modules.lstm import WindowLSTM
 from stopwise.models.step import Array, Step
@@ -45,7 +46,7 @@ class Cell:
         self.xp, self.hidden = step.xp, lstm.recurrent.shape[1]
         self.input, self.bias = step.floats(lstm.input.t()), step.floats(lstm.bias)  # (D, 4H), (4H,)
         self.recurrent = step.floats(lstm.recurrent.t())  # (H, 4H)
-        self.alpha = None if lstm.squash.bounded else lstm.squash.alpha
+        self.kind, self.alpha = lstm.squash
 
     def project(self, x: Array) -> Array:
         """Return the contribution (S, 4H) of samples x (S, D) to the gates."""
@@ -60,8 +61,10 @@ class Cell:
         return opened[..., 2 * size :] * self._squash(c), c
 
     def _squash(self, x: Array) -> Array:
-        if self.alpha is None:
+        if self.kind == TANH:
             return self.xp.tanh(x)
+        if self.kind == B2BLOG:
+            return self.xp.sign(x) * self.xp.log1p(abs(x))
         return x / (self.xp.sqrt(self.alpha + abs(x)) + self.alpha**0.5)
 
 

@@ -24,10 +24,13 @@ class Progress(NamedTuple):
         Weights with the best validation loss so far; None without a validation set.
     history
         Records of the epochs so far.
+    average
+        State of the average of the weights; empty without an average.
     """
 
     best: dict[str, Tensor] | None
     history: list[dict[str, float]]
+    average: dict[str, Tensor]
 
 
 def save(
@@ -41,6 +44,7 @@ def save(
     """Write the state of a run to a file, with the choice that preceded the training (see `save_choice`)."""
     tensors = {f"net.{name}": value for name, value in net.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in (state.best or {}).items()}
+    tensors |= {f"average.{name}": value for name, value in state.average.items()}
     for i, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{i}.{name}": torch.as_tensor(value) for name, value in values.items()}
     about = {"kind": "training", "settings": settings, "history": state.history, "choice": choice}
@@ -60,7 +64,7 @@ def load(path: Path, net: nn.Module, optimizer: torch.optim.Optimizer, settings:
             i, key = name.split(".", 1)
             packed["state"].setdefault(int(i), {})[key] = value
         optimizer.load_state_dict(packed)
-        return Progress(_under("best.", tensors) or None, about["history"])
+        return Progress(_under("best.", tensors) or None, about["history"], _under("average.", tensors))
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise files.TensorFileError(
             f"{path} is not a complete training checkpoint ({error}). Delete it to start from scratch."

@@ -21,7 +21,7 @@ class Training(BaseEstimator):
     Parameters
     ----------
     max_epochs
-        Maximum number of passes over the training series.
+        Maximum number of epochs. An epoch is a pass over the training series unless `epoch_series` is set.
     batch_size
         Number of series per training step.
     learning_rate
@@ -44,6 +44,12 @@ class Training(BaseEstimator):
         Torch device, such as "cpu" or "cuda".
     devices
         Number of devices. More than one uses data-parallel training on Lightning Fabric.
+    weight_average
+        Decay per step of a running average of the weights, in (0, 1], such as 0.999; 1 is the average of all
+        steps. If not None, validation, and the trained network, use the average.
+    epoch_series
+        Number of series per epoch. If not None and smaller than the number of training series, a pass over
+        the training series has several epochs, so that the network is validated more often.
 
     Examples
     --------
@@ -65,6 +71,8 @@ class Training(BaseEstimator):
         validation_fraction: float = 0.1,
         device: str = "cpu",
         devices: int = 1,
+        weight_average: float | None = None,
+        epoch_series: int | None = None,
     ) -> None:
         self.max_epochs = max_epochs
         self.batch_size = batch_size
@@ -77,6 +85,8 @@ class Training(BaseEstimator):
         self.validation_fraction = validation_fraction
         self.device = device
         self.devices = devices
+        self.weight_average = weight_average
+        self.epoch_series = epoch_series
 
     def checked(self, **changes: Any) -> Self:
         """Return a validated copy, with numpy numbers converted to Python numbers.
@@ -110,8 +120,13 @@ class Training(BaseEstimator):
         if given["gradient_clip"] is not None:
             clip = check_real("gradient_clip", given["gradient_clip"], 0, open_low=True, open_high=True)
             given["gradient_clip"] = clip
-        if given["patience"] is not None:
-            given["patience"] = check_integer("patience", given["patience"], 1)
+        for name in ("patience", "epoch_series"):
+            if given[name] is not None:
+                given[name] = check_integer(name, given[name], 1)
+        if given["weight_average"] is not None:
+            given["weight_average"] = check_real(
+                "weight_average", given["weight_average"], 0, 1, open_low=True
+            )
         share = check_real("validation_fraction", given["validation_fraction"], 0, 1, open_high=True)
         return type(self)(**given | {"validation_fraction": share, "device": check_device(given["device"])})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from stopwise.data.examples import Examples
 from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.training import checkpoint, devices
+from stopwise.models.networks.training.averaging import WeightAverage
 from stopwise.models.networks.training.config import Training
 from stopwise.models.networks.training.objective import Objective
 from stopwise.progress import Reporter, Stage, Stages
@@ -134,11 +136,15 @@ class TrainingRun:
         self.world: int = fabric.world_size if fabric else 1
         self.model: nn.Module = net
         self.optimizer = _optimizer(net, training)
+        decay = training.weight_average
+        self.average = None if decay is None else WeightAverage(net, decay)
         if self.path:
             self.settings = checkpoint.settings(self.net, self.task)
             if self.path.exists() and (self.choice is None or checkpoint.has_training(self.path)):
                 state = checkpoint.load(self.path, self.net, self.optimizer, self.settings)
-                self.best, self.history = state
+                self.best, self.history = state.best, state.history
+                if self.average is not None:
+                    self.average.load(state.average)
         if fabric:
             self.model, self.optimizer = fabric.setup(self.net, self.optimizer)
         with (
@@ -151,9 +157,12 @@ class TrainingRun:
                 reporter.advance(_note(self.history[-1]))
                 if self.on_epoch is not None:
                     self.net.eval()
-                    self.on_epoch(self.history[-1])
+                    with self._averaged():
+                        self.on_epoch(self.history[-1])
         if self.best is not None:
             self.net.load_state_dict(self.best)
+        elif self.average is not None:
+            self.average.swap()
         return self.history
 
     def _reporter(self) -> Stage:
@@ -176,7 +185,7 @@ class TrainingRun:
     def _epoch(self, epoch: int) -> None:
         seed, size = self.task.seed, self.training.batch_size
         torch.manual_seed(np.random.SeedSequence([seed, epoch, self.rank]).generate_state(1)[0].item())
-        shuffled = np.random.default_rng([seed, epoch]).permutation(len(self.train_set))
+        shuffled = self._rows(epoch)
         weights = self.train_set.weights
         starts = range(0, len(shuffled), size)
         self.model.train()
@@ -191,15 +200,30 @@ class TrainingRun:
             total += loss * len(rows)
         record = {"epoch": epoch, "train_loss": self._sum(total) / len(shuffled), "learning_rate": rate}
         if self.validation_set is not None:
-            loss = self._validate(self.validation_set)
-            self._check(loss, f"on the validation data after epoch {epoch}")
-            record["validation_loss"] = loss
-            if loss < min(self._validation_losses(), default=math.inf):
-                self.best = {name: value.detach().clone() for name, value in self.net.state_dict().items()}
+            with self._averaged():
+                loss = self._validate(self.validation_set)
+                self._check(loss, f"on the validation data after epoch {epoch}")
+                record["validation_loss"] = loss
+                if loss < min(self._validation_losses(), default=math.inf):
+                    weights_now = self.net.state_dict()
+                    self.best = {name: value.detach().clone() for name, value in weights_now.items()}
         self.history.append(record)
         if self.path and self.rank == 0:
-            state = checkpoint.Progress(self.best, self.history)
+            average = {} if self.average is None else self.average.state()
+            state = checkpoint.Progress(self.best, self.history, average)
             checkpoint.save(self.path, self.net, self.optimizer, state, self.settings, self.choice)
+
+    def _rows(self, epoch: int) -> np.ndarray:
+        """Return the training series of an epoch in random order."""
+        number, size = len(self.train_set), self.training.epoch_series
+        parts = 1 if size is None else max(1, round(number / size))
+        shuffle, part = divmod(epoch - 1, parts)
+        shuffled = np.random.default_rng([self.task.seed, shuffle + 1]).permutation(number)
+        return np.array_split(shuffled, parts)[part]
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """Give the network the average weights inside the context, if there is an average."""
+        return nullcontext() if self.average is None else self.average.in_use()
 
     def _check(self, loss: float, where: str) -> None:
         if not math.isfinite(loss):
@@ -228,6 +252,8 @@ class TrainingRun:
         if self.training.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.training.gradient_clip)
         self.optimizer.step()
+        if self.average is not None:
+            self.average.update()
         return loss.item()
 
     def _loss(self, model: nn.Module, data: Examples, rows: np.ndarray, weights: np.ndarray) -> Tensor:

@@ -86,13 +86,14 @@ def _short(task: Task, held: Examples) -> Task:
     """Return the task of a trial."""
     size = task.training.batch_size
     part = task.train_set.sample(TRIAL_SERIES, task.seed)
-    steps, all_steps = (-(-len(data) // size) for data in (part, task.train_set))
+    per_epoch = min(len(task.train_set), task.training.epoch_series or len(task.train_set))
+    steps, all_steps = (-(-number // size) for number in (len(part), per_epoch))
     wanted = min(TRIAL_STEPS, task.training.max_epochs * all_steps)
     return replace(
         task,
         train_set=part,
         validation_set=held.sample(WATCHED_SERIES, task.seed),
-        training=task.training.checked(max_epochs=-(-wanted // steps), patience=None),
+        training=task.training.checked(max_epochs=-(-wanted // steps), patience=None, epoch_series=None),
     )
 
 
