@@ -8,15 +8,22 @@ from typer.testing import CliRunner
 
 from stopwise import plots
 from stopwise.cli import app
+from stopwise.datasets import gaussian
 from stopwise.experiments import fig2, guarantees, models, presets
-from stopwise.experiments.conditions import CONDITIONS, name_of, values
+from stopwise.experiments.conditions import BY_TRUTH, CONDITIONS, job, name_of, values
 from stopwise.experiments.limits import limit
 from stopwise.experiments.models import tuned
 from stopwise.experiments.result_file import read_records
-from stopwise.experiments.runs import run
+from stopwise.experiments.runs import TEST_SEED, run
+from stopwise.metrics import llr_error
+from stopwise.models import Training
 from stopwise.models.networks.training import order_search as orders
+from stopwise.rules import SPRT
 
-TINY = presets.Preset(3, 4, 40, 20, 20, 1, 80, 1, 2, 20, 1)
+TINY = presets.Preset(
+    channels=3, length=4, train=40, validation=20, test=20, epochs=1, checks=2, large=80, data_steps=1,
+    repeats=1, small_repeats=1, main_repeats=2, search_train=20, search_epochs=1,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -31,7 +38,12 @@ def tiny(monkeypatch):
 
 
 # Each dict lists figures that share runs, with their numbers of pictures.
-FAMILIES = [{"fig2": 1, "fig1": 2, "fig5": 3, "main": 2}, {"precision": 7}, {"guarantees": 1}]
+FAMILIES = [
+    {"fig2": 2, "fig1": 4, "fig5": 3, "main": 4, "alpha": 1},
+    {"drift": 1},
+    {"precision": 7},
+    {"guarantees": 1},
+]
 
 
 @pytest.mark.parametrize("figures", FAMILIES, ids=" ".join)
@@ -89,9 +101,9 @@ def test_unknown_world_raises(tiny, tmp_path):
     for figure in ("main", "precision"):
         command = ["reproduce", figure, "--world", "a3", "--out", str(tmp_path)]
         assert "`--world` must be one of" in str(CliRunner().invoke(app, command).exception)
-    refused = CliRunner().invoke(app, ["reproduce", "fig2", "--world", "a2"])
+    refused = CliRunner().invoke(app, ["reproduce", "fig1", "--world", "a2"])
     assert refused.exit_code == 2
-    assert "can only be used with main and precision" in refused.output
+    assert "can only be used with fig2, main, alpha," in refused.output
 
 
 def test_unknown_figure_or_preset_raises():
@@ -103,7 +115,21 @@ def test_paper_preset_has_the_sizes_of_the_paper():
     paper = presets.preset("paper")
     assert (paper.channels, paper.length) == (128, 50)
     assert (paper.train, paper.validation, paper.test) == (80_000, 10_000, 10_000)
-    assert (paper.large, paper.repeats, paper.main_repeats) == (1_000_000, 10, 10)
+    assert (paper.large, paper.repeats, paper.small_repeats, paper.main_repeats) == (1_000_000, 10, 10, 10)
+    assert presets.PRESETS["medium"].repeats == 5
+    assert presets.PRESETS["medium"].small_repeats == 3
+
+
+def test_numbers_of_series_are_compared_at_equal_steps():
+    """One million series train for as many steps as 80 000, at the size of the paper."""
+    paper, found = presets.preset("paper"), {}
+    few, large = (next(one for one in CONDITIONS if one.name == name) for name in ("few", "large"))
+    jobs = [job("a2", {}, "TANDEMformer", one, 0, found, paper).arguments for one in (few, large)]
+    assert [one["sizes"]["train"] for one in jobs] == [80_000, 1_000_000]
+    assert jobs[0]["settings"] == jobs[1]["settings"]
+    settings = jobs[0]["settings"]
+    assert settings["training.max_epochs"] * settings["training.epoch_series"] == 6400 * presets.BATCH
+    assert Training().batch_size == presets.BATCH
 
 
 def test_later_settings_override_earlier_ones():
@@ -122,13 +148,15 @@ def test_conditions_with_a_common_prefix_are_not_confused():
         name_of("a2", "TANDEMformer", "decay-0.001", 2): {"diverged": "inf"},
     }
     assert values(results, "a2", "TANDEMformer", "decay-0.001", "llr_error") == [1.0, 2.0]
+    results[name_of("a2", "TANDEMformer", "decay-0.001", 0)]["by_truth"] = {"llr_error": 0.5}
+    assert values(results, "a2", "TANDEMformer", "decay-0.001", f"{BY_TRUTH}llr_error") == [0.5]
 
 
 def test_every_condition_runs_with_its_models():
     world = {"kind": "gaussian", "channels": 3, "length": 4}
     sizes = {"train": 20, "validation": 10, "test": 10}
     for condition in CONDITIONS:
-        for model in condition.models:
+        for model in condition.model_names:
             settings = tuned(model, {"training.max_epochs": 1}, condition.changes)
             assert run(world, sizes, settings)["llr_error"] > 0
 
@@ -140,6 +168,105 @@ def test_diverged_run_is_reported():
         {"model": "b2bsqrt", "order": None, "training.learning_rate": 1e30, "training.max_epochs": 3},
     )
     assert "diverged" in result
+
+
+SMALL_WORLD = {"kind": "gaussian", "channels": 2, "length": 6, "offset": 2.0}
+SMALL_SIZES = {"train": 200, "validation": 100, "test": 80}
+
+
+def test_run_reports_both_choices_of_the_epoch(monkeypatch):
+    settings = {"model": "b2bsqrt", "order": None, "llre_ratio": 1.0, "polish": False, "hidden": 8}
+    settings |= {"training.learning_rate": 0.1, "training.max_epochs": 6, "training.epoch_series": 100}
+    result = run(SMALL_WORLD, SMALL_SIZES, settings)
+    watched, by_truth = result["watched"], result["by_truth"]
+    assert watched["validation_loss"] == pytest.approx(result["training_validation_losses"], abs=1e-6)
+    assert len(watched["llr_error"]) == len(watched["slope"]) == 6
+    best = int(np.argmin(watched["llr_error"])) + 1
+    assert by_truth["epoch"] in (best, None)
+    # The error on validation series of the chosen weights is the smallest: draw the test series from there.
+    monkeypatch.setattr("stopwise.experiments.runs.TEST_SEED", 2)
+    again = run(SMALL_WORLD, SMALL_SIZES | {"test": 100}, settings)
+    assert again["by_truth"]["llr_error"] == pytest.approx(min(watched["llr_error"]), rel=1e-4)
+
+
+def test_export_writes_scores_labels_and_stopping_times(tiny, tmp_path):
+    command = ["reproduce", "fig5", "--out", str(tmp_path), "--workers", "1"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    before = read_records(tmp_path / "quick.jsonl")
+    # Finished runs have no scores on disk, so that they run again; the results are the same.
+    folder = tmp_path / "scores"
+    result = CliRunner().invoke(app, [*command, "--export", str(folder)])
+    assert result.exit_code == 0, result.output
+    after = read_records(tmp_path / "quick.jsonl")
+    for name in after:
+        if not name.startswith("a2-3classes"):
+            continue
+        found = np.load(folder / f"{name}.npz")
+        _, y, truth = gaussian(20, seed=TEST_SEED, channels=3, length=4, offset=2.0, classes=3)
+        assert (found["labels"] == y).all()
+        assert np.allclose(found["true_scores"], truth)
+        assert llr_error(found["scores"].astype(float), truth).mean_abs == pytest.approx(
+            before[name]["result"]["llr_error"], rel=1e-4
+        )
+        for threshold, times, labels in zip(found["thresholds"], found["stopping_times"], found["decided"]):
+            decisions = SPRT(float(threshold)).decide(found["scores"].astype(float))
+            assert (decisions.times == times).all()
+            assert (decisions.labels == labels).all()
+    written = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert len(written) == len(models.MODELS)
+    assert CliRunner().invoke(app, [*command, "--export", str(folder)]).exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == written
+
+
+OWN_MODEL = """
+import stopwise as sw
+MODELS = {"small tanh": lambda training: sw.models.TanhTandem(order=1, hidden=4, llre_ratio=1.0,
+                                                              polish=False, training=training)}
+"""
+
+
+def test_model_from_a_file_joins_the_figures(tiny, tmp_path):
+    (tmp_path / "own.py").write_text(OWN_MODEL)
+    known = set(models.MODELS)
+    command = ["reproduce", "main", "--world", "a2", "--out", str(tmp_path), "--workers", "1"]
+    result = CliRunner().invoke(app, [*command, "--add", str(tmp_path / "own.py")])
+    assert result.exit_code == 0, result.output
+    table = json.loads((tmp_path / "main-quick.json").read_text())["a2"]
+    assert set(table["models"]) == known | {"small tanh"}
+    assert "small tanh" in table["p"]
+    assert set(models.MODELS) == known
+    record = read_records(tmp_path / "quick.jsonl")[name_of("a2", "small tanh", "main", 0)]
+    assert record["arguments"]["settings"]["training.learning_rate"] in models.RATES
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("MODELS = 3", "must define MODELS"),
+        ("", "must define MODELS"),
+        ("MODELS = {'accumulator': print}", "which exists"),
+        (None, "must be a Python file"),
+    ],
+)
+def test_bad_file_of_models_raises(text, message, tmp_path):
+    path = tmp_path / "own.py"
+    if text is not None:
+        path.write_text(text)
+    result = CliRunner().invoke(app, ["reproduce", "main", "--add", str(path), "--out", str(tmp_path)])
+    assert message in str(result.exception)
+
+
+def test_drift_runs_one_condition_and_keeps_the_others(tiny, tmp_path):
+    command = ["reproduce", "drift", "--out", str(tmp_path), "--workers", "1", "--condition"]
+    for condition in ("rate-0.001", "alpha-10"):
+        result = CliRunner().invoke(app, [*command, condition, "--repeats", "2"])
+        assert result.exit_code == 0, result.output
+    table = json.loads((tmp_path / "drift-quick.json").read_text())
+    assert {name: row["runs"] for name, row in table.items()} == {"rate-0.001": 2, "alpha-10": 2}
+    records = read_records(tmp_path / "drift-quick.jsonl")
+    runs = [records[f"alpha-10_{i}"]["result"]["by_truth"]["llr_error"] for i in (0, 1)]
+    assert table["alpha-10"]["by_truth"]["llr_error"]["mean"] == pytest.approx(np.mean(runs))
+    assert records["alpha-10_0"]["arguments"]["settings"]["alpha"] == 10
 
 
 def test_search_does_not_use_test_series():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,19 +12,23 @@ import typer
 
 from stopwise.cli.common import app, console
 
-FIGURES = ("fig1", "fig2", "fig4", "fig5", "main", "precision", "guarantees", "archive")
+FIGURES = ("fig1", "fig2", "fig4", "fig5", "main", "drift", "alpha", "precision", "guarantees", "archive")
 ARCHIVE_PRESETS = ("quick", "medium", "full")
-WITH_WORLDS = ("main", "precision")
+# Options that only some figures have, by the name of the parameter of their function `reproduce`.
+OPTIONS = {
+    "world_names": "--world",
+    "conditions": "--condition",
+    "data": "--data",
+    "protocol": "--protocol",
+    "export": "--export",
+    "sets": "--sets",
+    "methods": "--methods",
+}
 
 
 @app.command()
 def reproduce(
-    figure: Annotated[
-        str,
-        typer.Argument(
-            help="What to reproduce: fig1, fig2, fig4, fig5, main, precision, guarantees or archive."
-        ),
-    ],
+    figure: Annotated[str, typer.Argument(help=f"What to reproduce: {', '.join(FIGURES)}.")],
     preset: Annotated[
         str,
         typer.Option(
@@ -40,10 +46,25 @@ def reproduce(
     ] = -1,
     world: Annotated[
         list[str] | None,
-        typer.Option(help="For main and precision: only this synthetic data set; can be repeated."),
+        typer.Option(help="Only this synthetic data set; can be repeated."),
+    ] = None,
+    condition: Annotated[
+        list[str] | None,
+        typer.Option(help="For fig2 and drift: only this condition; can be repeated."),
     ] = None,
     data: Annotated[
         str | None, typer.Option(help="For fig4: a data set in the folder $STOPWISE_DATA, or nosaic_mnist.")
+    ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="For fig4: own (default), or paper for the paper's search space and order 10."),
+    ] = None,
+    add: Annotated[
+        Path | None, typer.Option(help="Python file with models of your own, which join the comparison.")
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the scores, labels and stopping times of every run, as .npz files."),
     ] = None,
     sets: Annotated[
         list[str] | None,
@@ -59,6 +80,7 @@ def reproduce(
     The paper is Ebihara et al., ICASSP 2023 (arXiv:2302.09810). If a run is interrupted, the same command
     resumes it. `archive` compares the default with other early classifiers on real data in $STOPWISE_DATA.
     """
+    from stopwise.experiments import fig4, models, own
     from stopwise.experiments.presets import PRESETS
     from stopwise.validation import check_choice
 
@@ -68,23 +90,37 @@ def reproduce(
         raise typer.BadParameter(
             "fig4 needs --data NAME; the other figures do not accept --data.", param_hint="--data"
         )
-    if world and figure not in WITH_WORLDS:
-        raise typer.BadParameter(
-            f"it can only be used with {' and '.join(WITH_WORLDS)}.", param_hint="--world"
-        )
-    if (sets or methods) and figure != "archive":
-        raise typer.BadParameter(
-            "they can only be used with archive.", param_hint="--sets" if sets else "--methods"
-        )
     experiment = import_module(f"stopwise.experiments.{figure}")
-    chosen: dict[str, Any] = {} if data is None else {"data": data}
-    if world:
-        chosen["world_names"] = world
-    if figure == "archive":
-        chosen |= {"sets": _separated(sets), "methods": _separated(methods)}
-    pictures = experiment.reproduce(preset, out, repeats=repeats, workers=workers, progress=True, **chosen)
+    given: dict[str, Any] = {
+        "world_names": world,
+        "conditions": condition,
+        "data": data,
+        "protocol": protocol,
+        "export": export,
+        "sets": _separated(sets),
+        "methods": _separated(methods),
+    }
+    chosen = {name: value for name, value in given.items() if value}
+    for name in chosen:
+        if name not in signature(experiment.reproduce).parameters:
+            raise typer.BadParameter(
+                f"it can only be used with {', '.join(_figures_with(name))}.", param_hint=OPTIONS[name]
+            )
+    with ExitStack() as stack:
+        if add is not None:
+            tables = (fig4.MODELS, fig4.PROPOSED) if figure == "fig4" else (models.MODELS, models.PROPOSED)
+            stack.enter_context(own.added(add, *tables))
+        pictures = experiment.reproduce(
+            preset, out, repeats=repeats, workers=workers, progress=True, **chosen
+        )
     console.print("Pictures: " + ", ".join(str(path) for path in pictures), soft_wrap=True)
     console.print(f"Results: {out}", soft_wrap=True)
+
+
+def _figures_with(option: str) -> list[str]:
+    """Return the figures that have an option."""
+    modules = {figure: import_module(f"stopwise.experiments.{figure}") for figure in FIGURES}
+    return [name for name, module in modules.items() if option in signature(module.reproduce).parameters]
 
 
 def _separated(values: list[str] | None) -> list[str] | None:

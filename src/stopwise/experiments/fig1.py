@@ -16,19 +16,33 @@ TITLES = {"a2": "a = 2: LLRs grow large", "a1": "a = 1: LLRs stay moderate"}
 
 
 def reproduce(
-    name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
+    name: str,
+    folder: Path,
+    *,
+    repeats: int | None = None,
+    workers: int = -1,
+    progress: bool = True,
+    export: Path | None = None,
 ) -> list[Path]:
-    """Run the missing jobs of the first repeat of the main comparison and draw one picture per world.
+    """Run the missing jobs of the first repeat of the main comparison and draw two pictures per world.
+
+    In the second picture, the weights are those with the smallest LLR error on validation series.
 
     `repeats` has no effect, because only the first repeat is shown.
     """
     sizes = preset(name)
-    results = compare(name, folder, CONDITIONS[:1], repeats=1, workers=workers, progress=progress)
+    results = compare(
+        name, folder, CONDITIONS[:1], repeats=1, workers=workers, progress=progress, export=export
+    )
     pictures = []
     for world, arguments in worlds(sizes).items():
         truth, y = truth_shown(arguments, sizes.test)
-        shown = {model: results[name_of(world, model, MAIN, 0)].get("shown") for model in MODELS}
-        estimates = {model: np.array(scores) for model, scores in shown.items() if scores}
-        figure = plots.llr_trajectories(estimates, truth, y, title=TITLES[world])
-        pictures.append(plots.save(figure, folder / f"fig1-{world}-{name}")[0])
+        runs = {model: results[name_of(world, model, MAIN, 0)] for model in MODELS}
+        runs = {model: run for model, run in runs.items() if "diverged" not in run}
+        for suffix, ending in (("", ""), ("-by-truth", "; epochs chosen by the true LLRs")):
+            estimates = {
+                model: np.array((run["by_truth"] if suffix else run)["shown"]) for model, run in runs.items()
+            }
+            figure = plots.llr_trajectories(estimates, truth, y, title=f"{TITLES[world]}{ending}")
+            pictures.append(plots.save(figure, folder / f"fig1-{world}-{name}{suffix}")[0])
     return pictures

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from stopwise import plots
 from stopwise.experiments.conditions import (
-    CONDITIONS,
+    BY_TRUTH,
     MAIN,
     WEIGHT_DECAYS,
+    chosen_conditions,
     compare,
     name_of,
     result_file,
@@ -25,6 +26,7 @@ from stopwise.experiments.presets import Preset, preset
 from stopwise.experiments.statistics import SIGNIFICANT, mean_and_sem, p_of_beating
 from stopwise.experiments.sweep import Result
 from stopwise.experiments.tables import write_table
+from stopwise.validation import check_choice
 
 # panel → condition → model → errors of the runs
 Panels = dict[str, dict[str, dict[str, list[float]]]]
@@ -34,31 +36,62 @@ OF_THE_PAPER = ("B2Bsqrt-TANDEM", "TANDEMformer")
 
 
 def reproduce(
-    name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
+    name: str,
+    folder: Path,
+    *,
+    repeats: int | None = None,
+    workers: int = -1,
+    progress: bool = True,
+    world_names: Sequence[str] = tuple(ROWS),
+    conditions: Sequence[str] | None = None,
+    export: Path | None = None,
 ) -> list[Path]:
-    """Run the missing jobs of all conditions, test significance, write ``fig2-<preset>.json`` and draw."""
+    """Run the missing jobs, test significance, write ``fig2-<preset>.json`` and draw two pictures.
+
+    In the second picture, and in the table ``fig2-<preset>-by-truth.json``, the weights of every run are
+    those with the smallest LLR error on validation series. Worlds and conditions can be left out; the panels
+    show what there is.
+    """
     sizes = preset(name)
-    results = compare(name, folder, CONDITIONS, repeats=repeats, workers=workers, progress=progress)
-    found = limits(worlds(sizes), sizes, result_file(folder, name), workers=workers, progress=progress)
-    longest = {world: found[world]["longest"] for world in ROWS}
-    cells = {world: _cells(results, world, sizes) for world in ROWS}
-    tests = {world: _tests(cells[world]) for world in ROWS}
-    _write(folder / f"fig2-{name}.json", cells, tests, longest)
-    figure = plots.llr_errors_by_condition(
-        {ROWS[world]: cells[world] for world in ROWS},
-        starred={ROWS[world]: _starred(tests[world]) for world in ROWS},
-        limits={ROWS[world]: longest[world] for world in ROWS},
-        trivial={ROWS[world]: _trivial(results, world) for world in ROWS},
-        title="LLR error: shaded where B2Bsqrt-TANDEM, TANDEMformer or NSP beats every baseline, p < 0.001",
+    for world in world_names:
+        check_choice("--world", world, ROWS)
+    rows = {world: ROWS[world] for world in world_names}
+    results = compare(
+        name,
+        folder,
+        chosen_conditions(conditions),
+        world_names=rows,
+        repeats=repeats,
+        workers=workers,
+        progress=progress,
+        export=export,
     )
-    return [plots.save(figure, folder / f"fig2-{name}")[0]]
+    shown = {world: worlds(sizes)[world] for world in rows}
+    found = limits(shown, sizes, result_file(folder, name), workers=workers, progress=progress)
+    longest = {world: found[world]["longest"] for world in rows}
+    pictures = []
+    for suffix, key in (("", "llr_error"), ("-by-truth", f"{BY_TRUTH}llr_error")):
+        cells = {world: _cells(results, world, sizes, key) for world in rows}
+        tests = {world: _tests(cells[world]) for world in rows}
+        _write(folder / f"fig2-{name}{suffix}.json", cells, tests, longest)
+        ending = "; epochs chosen by the true LLRs" if suffix else ""
+        figure = plots.llr_errors_by_condition(
+            {rows[world]: cells[world] for world in rows},
+            starred={rows[world]: _starred(tests[world]) for world in rows},
+            limits={rows[world]: longest[world] for world in rows},
+            trivial={rows[world]: _trivial(results, world) for world in rows},
+            title="LLR error: shaded where B2Bsqrt-TANDEM, TANDEMformer or NSP beats every baseline, "
+            f"p < 0.001{ending}",
+        )
+        pictures.append(plots.save(figure, folder / f"fig2-{name}{suffix}")[0])
+    return pictures
 
 
-def _cells(results: Mapping[str, Result], world: str, sizes: Preset) -> Panels:
+def _cells(results: Mapping[str, Result], world: str, sizes: Preset, key: str = "llr_error") -> Panels:
     """Return panel → condition → model → errors."""
 
     def errors(condition: str, models: Any = MODELS) -> dict[str, list[float]]:
-        return {model: values(results, world, model, condition, "llr_error") for model in models}
+        return {model: values(results, world, model, condition, key) for model in models}
 
     main = errors(MAIN)
     proposed = {model: main[model] for model in PROPOSED}
@@ -70,7 +103,7 @@ def _cells(results: Mapping[str, Result], world: str, sizes: Preset) -> Panels:
             "LLLR": {TANH: main["TANDEM-LLLR"]} | errors("lllr", PROPOSED),
         },
         "LayerNorm": {"off": main, "on": errors("norm")},
-        "training series": {f"{sizes.train:,}": main, f"{sizes.large:,}": errors("large")},
+        "training series": {f"{sizes.train:,}": errors("few"), f"{sizes.large:,}": errors("large")},
         "pooling": {
             "NSP": {"TANDEMformer": main["TANDEMformer"]},
             "GAP": errors("gap", ["TANDEMformer"]),

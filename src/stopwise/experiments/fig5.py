@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -20,13 +21,19 @@ from stopwise.experiments.conditions import (
 from stopwise.experiments.models import MODELS, search
 from stopwise.experiments.presets import preset
 from stopwise.experiments.runs import run, truth_shown
-from stopwise.experiments.sweep import sweep
+from stopwise.experiments.sweep import export_to, sweep
 
 WORLD = "a2-3classes"
 
 
 def reproduce(
-    name: str, folder: Path, *, repeats: int | None = None, workers: int = -1, progress: bool = True
+    name: str,
+    folder: Path,
+    *,
+    repeats: int | None = None,
+    workers: int = -1,
+    progress: bool = True,
+    export: Path | None = None,
 ) -> list[Path]:
     """Run each model once and draw one picture per pair of classes.
 
@@ -38,6 +45,7 @@ def reproduce(
     found = search(two, sizes, search_file(folder, sizes), workers=workers, progress=progress)["a2"]
     arguments = two["a2"] | {"classes": 3}
     jobs = [job(WORLD, arguments, model, CONDITIONS[0], 0, found[model], sizes) for model in MODELS]
+    jobs = [replace(one, export=export_to(export, one.name)) for one in jobs]
     results = sweep(run, jobs, result_file(folder, name), title="runs", workers=workers, progress=progress)
     truth, y = truth_shown(arguments, sizes.test)
     shown = {model: results[name_of(WORLD, model, MAIN, 0)].get("shown") for model in MODELS}

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from stopwise import plots
-from stopwise.experiments.conditions import CONDITIONS, MAIN, compare, result_file, values, worlds
+from stopwise.experiments.conditions import (
+    BY_TRUTH,
+    CONDITIONS,
+    MAIN,
+    compare,
+    result_file,
+    values,
+    worlds,
+)
 from stopwise.experiments.limits import limits
 from stopwise.experiments.models import BASELINES, MODELS, PROPOSED
 from stopwise.experiments.presets import preset
 from stopwise.experiments.statistics import mean_and_sem, p_of_beating
+from stopwise.experiments.sweep import Result
 from stopwise.experiments.tables import write_table
 from stopwise.validation import check_choice
 
 TITLES = {"a2": "a = 2", "a1": "a = 1"}
+# Which weights of a run are kept: those with the smallest validation loss, or with the smallest LLR error.
+CHOICES = {"": "", "-by-truth": BY_TRUTH}
 KEYS = ("llr_error", "slope", "ausat", "oracle_ausat", "fit_seconds")
 
 
@@ -26,8 +38,13 @@ def reproduce(
     workers: int = -1,
     progress: bool = True,
     world_names: Sequence[str] = ("a2", "a1"),
+    export: Path | None = None,
 ) -> list[Path]:
-    """Run the missing jobs, write ``main-<preset>.json`` and draw one picture per world."""
+    """Run the missing jobs, write ``main-<preset>.json`` and draw two pictures per world.
+
+    In the second picture, the weights of every run are those with the smallest LLR error on validation
+    series.
+    """
     sizes = preset(name)
     for world in world_names:
         check_choice("--world", world, TITLES)
@@ -39,6 +56,7 @@ def reproduce(
         repeats=repeats,
         workers=workers,
         progress=progress,
+        export=export,
     )
     chosen = {world: worlds(sizes)[world] for world in world_names}
     bounds = limits(chosen, sizes, result_file(folder, name), workers=workers, progress=progress)
@@ -52,17 +70,27 @@ def reproduce(
             "p": p_of_beating(errors, list(PROPOSED), list(BASELINES)),
             "models": {
                 model: {key: dict(zip(("mean", "sem"), mean_and_sem(columns[key]))) for key in KEYS}
-                | {"runs": len(errors[model])}
+                | {"runs": len(errors[model]), "by_truth": _by_truth(results, world, model)}
                 for model, columns in runs.items()
             },
         }
         relative = values(results, world, "accumulator", MAIN, "relative")
-        figure = plots.llr_error_bars(
-            errors,
-            limit=bounds[world]["longest"],
-            trivial=errors["accumulator"][0] / relative[0],
-            title=f"{sizes.train:,} series, {TITLES[world]}",
-        )
-        pictures.append(plots.save(figure, folder / f"main-{world}-{name}")[0])
+        for suffix, prefix in CHOICES.items():
+            chosen_by = ", epochs chosen by the true LLRs" if prefix else ""
+            figure = plots.llr_error_bars(
+                {model: values(results, world, model, MAIN, f"{prefix}llr_error") for model in runs},
+                limit=bounds[world]["longest"],
+                trivial=errors["accumulator"][0] / relative[0],
+                title=f"{sizes.train:,} series, {TITLES[world]}{chosen_by}",
+            )
+            pictures.append(plots.save(figure, folder / f"main-{world}-{name}{suffix}")[0])
     write_table(folder / f"main-{name}.json", table, keep=True)
     return pictures
+
+
+def _by_truth(results: Mapping[str, Result], world: str, model: str) -> dict[str, Any]:
+    """Return error and slope of the weights with the smallest LLR error on validation series."""
+    return {
+        key: dict(zip(("mean", "sem"), mean_and_sem(values(results, world, model, MAIN, f"{BY_TRUTH}{key}"))))
+        for key in ("llr_error", "slope")
+    }

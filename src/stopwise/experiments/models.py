@@ -41,6 +41,7 @@ def search(
     sizes: Preset,
     path: Path,
     *,
+    models: Mapping[str, Settings] | None = None,
     workers: int = -1,
     progress: bool = True,
 ) -> dict[str, dict[str, Settings]]:
@@ -54,23 +55,26 @@ def search(
         Preset with the numbers of series and epochs per trial.
     path
         The result file of the trials; every figure and preset with the same search sizes shares it.
+    models
+        Settings of the models by name; None means `MODELS`.
     workers, progress
         As for `sweep`.
     """
+    models = MODELS if models is None else models
     start = {
         "training.learning_rate": RATES[0],
         "training.schedule": SCHEDULES[0],
         "training.optimizer": OPTIMIZERS[0],
     }
-    best: dict[str, dict[str, Settings]] = {world: dict.fromkeys(MODELS, start) for world in worlds}
+    best: dict[str, dict[str, Settings]] = {world: dict.fromkeys(models, start) for world in worlds}
     for stage in ("learning rate", "schedule", "optimizer", "one more option"):
         trials = {
             (world, model): [best[world][model] | change for change in _changes(stage, model)]
             for world in worlds
-            for model in MODELS
+            for model in models
         }
         jobs = {
-            (world, model, i): _trial(world, worlds[world], model, settings, sizes)
+            (world, model, i): _trial(world, worlds[world], model, models[model], settings, sizes)
             for (world, model), tried in trials.items()
             for i, settings in enumerate(tried)
         }
@@ -120,9 +124,11 @@ def _changes(stage: str, model: str) -> list[Settings]:
     return [{}, {"training.gradient_clip": 1.0}]
 
 
-def _trial(world: str, arguments: dict[str, Any], model: str, found: Settings, sizes: Preset) -> Job:
+def _trial(
+    world: str, arguments: dict[str, Any], model: str, own: Settings, found: Settings, sizes: Preset
+) -> Job:
     numbers = {"train": sizes.search_train, "validation": sizes.search_train // 4}
-    settings = tuned(model, found, {"training.max_epochs": sizes.search_epochs})
+    settings = own | found | {"training.max_epochs": sizes.search_epochs}
     rate, schedule, optimizer = (
         found[f"training.{name}"] for name in ("learning_rate", "schedule", "optimizer")
     )

@@ -8,6 +8,7 @@ loss and the polish.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from stopwise.experiments.models import Settings
 from stopwise.experiments.presets import Preset, preset
 from stopwise.experiments.runs import run
 from stopwise.experiments.statistics import mean_and_sem
-from stopwise.experiments.sweep import Job, Result, sweep
+from stopwise.experiments.sweep import Job, Result, export_to, sweep
 from stopwise.experiments.tables import write_table
 from stopwise.models import PAPER_GAUSSIAN
 from stopwise.validation import check_choice
@@ -64,6 +65,7 @@ def reproduce(
     workers: int = -1,
     progress: bool = True,
     world_names: Sequence[str] | None = None,
+    export: Path | None = None,
 ) -> list[Path]:
     """Run the missing jobs, write ``precision-<preset>.json`` and draw one picture per world."""
     sizes = preset(name)
@@ -85,6 +87,7 @@ def reproduce(
         for world, arguments in chosen.items()
         for model, settings in models(world).items()
     ]
+    jobs = [replace(one, export=export_to(export, one.name)) for one in jobs]
     path = folder / f"precision-{name}.jsonl"
     results = sweep(run, jobs, path, title="runs", workers=workers, progress=progress)
     two_classes = {world: chosen[world] for world in LIFTED if world in chosen}

@@ -18,11 +18,15 @@ class Preset:
     train, validation, test
         Numbers of series.
     epochs
-        Number of epochs over the training series, the same for every model.
-    large
-        Number of training series in the condition with more data, which trains for the same number of steps.
-    repeats, main_repeats
-        Number of repeats of every condition, and of the main comparison, which has no weight decay.
+        Number of passes over the training series, the same for every model.
+    checks
+        Number of times per pass that a network is validated; the best of all is kept.
+    large, data_steps
+        Number of training series in the condition with more data, and number of training steps with which it
+        is compared with the usual number of series.
+    repeats, small_repeats, main_repeats
+        Number of repeats of every condition with large LLRs (a = 2) and with small ones (a = 1), and of the
+        main comparison, which has no weight decay.
     search_train, search_epochs
         Number of series and epochs per trial of the search for training settings.
     """
@@ -33,23 +37,56 @@ class Preset:
     validation: int
     test: int
     epochs: int
+    checks: int
     large: int
+    data_steps: int
     repeats: int
+    small_repeats: int
     main_repeats: int
     search_train: int
     search_epochs: int
 
     @property
-    def large_epochs(self) -> int:
-        """Number of epochs over `large` series that has as many steps as `epochs` over `train` series."""
-        return max(1, round(self.epochs * self.train / self.large))
+    def epoch_series(self) -> int:
+        """Number of training series between two validations."""
+        return max(1, self.train // self.checks)
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Numbers of series, by part."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
+    def lasting(self, steps: int | None = None) -> dict[str, int]:
+        """Return the training settings for this number of steps; None means `epochs` passes.
+
+        Examples
+        --------
+        >>> preset("paper").lasting(6400)
+        {'training.max_epochs': 32, 'training.epoch_series': 20000}
+        """
+        series = self.epochs * self.train if steps is None else steps * BATCH
+        return {
+            "training.max_epochs": max(1, round(series / self.epoch_series)),
+            "training.epoch_series": self.epoch_series,
+        }
 
 
+BATCH = 100  # the default batch size of `Training`
+_MEDIUM = {"channels": 128, "length": 50, "checks": 4, "search_train": 10_000, "search_epochs": 6}
 PRESETS = {
-    "quick": Preset(8, 20, 1000, 500, 1000, 5, 5000, 2, 3, 1000, 5),
-    "medium": Preset(128, 50, 20_000, 4000, 4000, 3, 60_000, 2, 5, 10_000, 6),
-    "paper": Preset(128, 50, 80_000, 10_000, 10_000, 4, 1_000_000, 10, 10, 10_000, 6),
-}
+    "quick": Preset(
+        channels=8, length=20, train=1000, validation=500, test=1000, epochs=5, checks=1, large=5000,
+        data_steps=50, repeats=2, small_repeats=2, main_repeats=3, search_train=1000, search_epochs=5,
+    ),
+    "medium": Preset(
+        train=20_000, validation=4000, test=4000, epochs=3, large=60_000, data_steps=600, repeats=5,
+        small_repeats=3, main_repeats=5, **_MEDIUM,
+    ),
+    "paper": Preset(
+        train=80_000, validation=10_000, test=10_000, epochs=4, large=1_000_000, data_steps=6400, repeats=10,
+        small_repeats=10, main_repeats=10, **_MEDIUM,
+    ),
+}  # fmt: skip
 
 
 def preset(name: str) -> Preset:

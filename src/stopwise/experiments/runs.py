@@ -9,7 +9,11 @@ import numpy as np
 
 from stopwise.datasets import WORLDS, GaussianSeries
 from stopwise.estimator import EarlyClassifier
+from stopwise.experiments.own import classifier
+from stopwise.experiments.scores_file import write_scores
+from stopwise.experiments.watch import Watch
 from stopwise.metrics import ausat, llr_error, sat_curve
+from stopwise.models.networks.training.trials import series_lsel
 
 # Test and validation series are the same in all repeats; each repeat has its own training series.
 TEST_SEED, VALIDATION_SEED, TRAIN_SEED = 1, 2, 1000
@@ -24,8 +28,13 @@ def run(
     settings: dict[str, Any],
     repeat: int = 0,
     judge: str = "test",
+    export: str | None = None,
 ) -> dict[str, Any]:
     """Train one model and evaluate it.
+
+    The weights are those with the smallest validation loss. With test series, the result also has the metrics
+    of the weights with the smallest LLR error on validation series ("by_truth"), which can be chosen only
+    because the exact LLRs are known.
 
     Parameters
     ----------
@@ -40,6 +49,8 @@ def run(
     judge
         "test": also compare with the exact LLRs of test series. "validation": use no test series, because a
         search for settings must not see them.
+    export
+        File for the scores of the test series; see `write_scores`. If None, they are not written.
 
     Returns
     -------
@@ -47,38 +58,54 @@ def run(
         Plain JSON values; {"diverged": reason} if the training loss became infinite or NaN.
     """
     X, y = _training_series(world, sizes["train"], TRAIN_SEED + repeat)
-    validation_data = _draw(world, sizes["validation"], VALIDATION_SEED)[:2]
-    clf = EarlyClassifier.from_settings(
-        settings | {"training.patience": None, "random_state": repeat}, progress=False
-    )
+    X_held, y_held, truth_held = _draw(world, sizes["validation"], VALIDATION_SEED)
+    clf = classifier(settings | {"training.patience": None, "random_state": repeat}, progress=False)
+    watch = Watch(X_held, truth_held) if judge == "test" else None
     start = perf_counter()
     try:
-        clf.fit(X, y, validation_data=validation_data)
+        clf.fit(X, y, validation_data=(X_held, y_held), on_epoch=watch)
     except FloatingPointError as error:
         return {"diverged": str(error)}
-    report = clf.model_.report_
-    losses = [record["validation_loss"] for record in report["history"]]
-    result = {
-        "validation_loss": report["polish"]["validation_loss"] if report["polish"] else min(losses),
-        "training_validation_losses": losses,
-        "polish": report["polish"],
-        "order": order_in_use(clf),
-        "order_search": report["order_search"],
-        "fit_seconds": round(perf_counter() - start, 2),
-    }
-    if judge == "validation":
+    result = {**_reported(clf, X_held, y_held), "fit_seconds": round(perf_counter() - start, 2)}
+    if watch is None:
         return result
     X_test, y_test, truth = _draw(world, sizes["test"], TEST_SEED)
     scores = clf.scores(X_test).astype(np.float64)
     result |= _metrics(scores, truth, y_test)
+    if export is not None:
+        write_scores(export, scores, y_test, truth=truth)
+    result["watched"] = watch.history()
+    epoch = watch.choose(clf)
+    chosen = scores if epoch is None else clf.scores(X_test).astype(np.float64)
+    result["by_truth"] = {"epoch": epoch} | _metrics(chosen, truth, y_test)
     if repeat == 0:
         result["shown"] = np.round(scores[:SHOWN], 3).tolist()
+        result["by_truth"]["shown"] = np.round(chosen[:SHOWN], 3).tolist()
     return result
+
+
+def _reported(clf: EarlyClassifier, X_held: np.ndarray, y_held: np.ndarray) -> dict[str, Any]:
+    """Return what the fit reported; the validation loss of a model without epochs is its LSEL."""
+    report = clf.model_.report_
+    losses = [record["validation_loss"] for record in report.get("history", ())]
+    polished = report.get("polish")
+    if losses:
+        loss = polished["validation_loss"] if polished else min(losses)
+    else:
+        lengths = np.full(len(y_held), X_held.shape[1])
+        loss = float(series_lsel(clf.scores(X_held), y_held, lengths).mean())
+    return {
+        "validation_loss": loss,
+        "training_validation_losses": losses,
+        "polish": polished,
+        "order": order_in_use(clf),
+        "order_search": report.get("order_search"),
+    }
 
 
 def order_in_use(clf: EarlyClassifier) -> int:
     """Return the order of a fitted classifier; T−1, the longest one, if its order is not finite."""
-    order: int | None = clf.model_.order_
+    order: int | None = getattr(clf.model_, "order_", None)
     return clf.n_steps_ - 1 if order is None else order
 
 

@@ -33,10 +33,14 @@ class Job:
         Name of the job, unique in its sweep.
     arguments
         Keyword arguments of the function: plain JSON values.
+    export
+        File that the function writes in addition, passed as keyword argument `export`. A finished job whose
+        file is missing runs again.
     """
 
     name: str
     arguments: dict[str, Any]
+    export: str | None = None
 
 
 def sweep(
@@ -92,10 +96,21 @@ def sweep(
     return {name: found[name] for name in wanted}
 
 
+def stored(jobs: Iterable[Job], path: Path) -> dict[str, Result]:
+    """Return the stored results of those jobs that are finished, by name, without running any."""
+    records = read_records(path)
+    return {job.name: records[job.name]["result"] for job in jobs if _is_done(records, job)}
+
+
+def export_to(folder: Path | None, name: str) -> str | None:
+    """Return the file in `folder` to which a job exports its scores; None without a folder."""
+    return None if folder is None else str(folder / f"{name}.npz")
+
+
 def _do(work: Callable[..., Result], job: Job) -> dict[str, Any]:
     """Run a job; return the record to store."""
     start = perf_counter()
-    result = work(**job.arguments)
+    result = work(**job.arguments) if job.export is None else work(**job.arguments, export=job.export)
     return {
         "name": job.name,
         "arguments": job.arguments,
@@ -107,6 +122,8 @@ def _do(work: Callable[..., Result], job: Job) -> dict[str, Any]:
 
 
 def _is_done(records: Mapping[str, dict[str, Any]], job: Job) -> bool:
-    """Return whether there is a stored result with the same arguments."""
+    """Return whether there is a stored result with the same arguments, and the exported file if any."""
     record = records.get(job.name, {})
-    return "result" in record and record.get("arguments") == json.loads(json.dumps(job.arguments))
+    if "result" not in record or record.get("arguments") != json.loads(json.dumps(job.arguments)):
+        return False
+    return job.export is None or "diverged" in record["result"] or Path(job.export).exists()

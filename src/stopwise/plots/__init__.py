@@ -7,6 +7,7 @@ writes a figure to files.
 from stopwise.plots.conditions import llr_errors_by_condition
 from stopwise.plots.cost_scatter import cost_scatter
 from stopwise.plots.critical_difference import critical_difference
+from stopwise.plots.drift import llr_drift
 from stopwise.plots.errors import llr_error_bars
 from stopwise.plots.guarantees import guarantees
 from stopwise.plots.llr import llr_scatter, llr_trajectories
@@ -20,6 +21,7 @@ __all__ = [
     "cost_scatter",
     "critical_difference",
     "guarantees",
+    "llr_drift",
     "llr_error_bars",
     "llr_errors_by_condition",
     "llr_scatter",

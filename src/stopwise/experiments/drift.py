@@ -1,0 +1,167 @@
+"""The scale of the LLRs during training: error and slope of B2Bsqrt-TANDEM over the training steps.
+
+The loss of a series with a large LLR is almost 0 whatever the LLR is, so nothing in it fixes the scale. One
+setting at a time is changed, from a constant learning rate of 0.001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from stopwise import plots
+from stopwise.experiments.conditions import worlds
+from stopwise.experiments.models import MODELS, Settings
+from stopwise.experiments.presets import BATCH, Preset, preset
+from stopwise.experiments.runs import run
+from stopwise.experiments.statistics import mean_and_sem
+from stopwise.experiments.sweep import Job, Result, export_to, stored, sweep
+from stopwise.experiments.tables import write_table
+from stopwise.validation import check_choice
+
+MODEL = "B2Bsqrt-TANDEM"
+WORLD = "a2"
+LONGER = 2  # factor on the number of passes of the preset
+CHECKS = 8  # validations per pass
+VALIDATION = 4000  # largest number of validation series
+BASE: Settings = {"training.learning_rate": 1e-3, "training.schedule": "constant"}
+BASE_NAME = "rate-0.001"
+
+
+def _rates(schedule: str, ending: str) -> dict[str, Settings]:
+    rates = (1e-3, 3e-3, 3e-4, 1e-2)
+    return {
+        f"rate-{rate:g}{ending}": {"training.learning_rate": rate, "training.schedule": schedule}
+        for rate in rates
+    }
+
+
+# Changes of the base settings by name, in panels of the picture; the most telling panels come first.
+PANELS: dict[str, dict[str, Settings]] = {
+    "constant rate": _rates("constant", ""),
+    "cosine decay": _rates("cosine", "-cosine"),
+    "weight average": {
+        BASE_NAME: {},
+        "average-0.999": {"training.weight_average": 0.999},
+        "average-1": {"training.weight_average": 1.0},
+    },
+    "α": {f"alpha-{alpha:g}": {"alpha": alpha} for alpha in (0.01, 0.1)}
+    | {BASE_NAME: {}, "alpha-10": {"alpha": 10.0}},
+    "forget bias": {
+        "forget-0": {"forget_bias": 0.0},
+        BASE_NAME: {},
+        "forget-3": {"forget_bias": 3.0},
+    },
+    "clipping": {
+        BASE_NAME: {},
+        "clip-1": {"training.gradient_clip": 1.0},
+        "clip-0.1": {"training.gradient_clip": 0.1},
+    },
+}
+
+
+def conditions() -> dict[str, Settings]:
+    """Return the changes of all conditions by name, without duplicates."""
+    return {name: changes for panel in PANELS.values() for name, changes in panel.items()}
+
+
+def reproduce(
+    name: str,
+    folder: Path,
+    *,
+    repeats: int | None = None,
+    workers: int = -1,
+    progress: bool = True,
+    conditions: Sequence[str] | None = None,
+    export: Path | None = None,
+) -> list[Path]:
+    """Run the missing jobs, write ``drift-<preset>.json`` and draw one picture.
+
+    `repeats` is the number of repeats, 1 by default. With `conditions`, only these run, and the picture shows
+    all finished runs.
+    """
+    sizes = _sizes(preset(name))
+    known = _conditions()
+    wanted = [check_choice("--condition", one, known) for one in conditions or known]
+    numbers = {condition: repeats or 1 if condition in wanted else 0 for condition in known}
+    path = folder / f"drift-{name}.jsonl"
+    jobs = [
+        replace(one, export=export_to(export, one.name))
+        for repeat in range(repeats or 1)
+        for one in (_job(condition, known[condition], repeat, sizes) for condition in wanted)
+    ]
+    results = sweep(run, jobs, path, title="runs", workers=workers, progress=progress)
+    most = max(10, repeats or 1)
+    results |= stored(
+        (
+            _job(condition, changes, repeat, sizes)
+            for condition, changes in known.items()
+            for repeat in range(numbers[condition], most)
+        ),
+        path,
+    )
+    runs = {condition: _runs(results, condition) for condition in known}
+    write_table(folder / f"drift-{name}.json", {one: _row(own) for one, own in runs.items() if own})
+    return [plots.save(_figure(runs, sizes), folder / f"drift-{name}")[0]]
+
+
+_conditions = conditions  # the argument of `reproduce` has the same name
+
+
+def _sizes(sizes: Preset) -> Preset:
+    return replace(
+        sizes,
+        epochs=LONGER * sizes.epochs,
+        checks=CHECKS,
+        validation=min(VALIDATION, sizes.validation),
+    )
+
+
+def _job(condition: str, changes: Settings, repeat: int, sizes: Preset) -> Job:
+    settings = MODELS[MODEL] | BASE | changes | sizes.lasting()
+    arguments = {
+        "world": worlds(sizes)[WORLD],
+        "sizes": sizes.numbers,
+        "settings": settings,
+        "repeat": repeat,
+    }
+    return Job(f"{condition}_{repeat}", arguments)
+
+
+def _runs(results: Mapping[str, Result], condition: str) -> list[Result]:
+    return [
+        result
+        for name, result in results.items()
+        if name.rpartition("_")[0] == condition and "diverged" not in result
+    ]
+
+
+def _row(runs: list[Result]) -> dict[str, Any]:
+    """Return error and slope on test series, for both choices of the weights."""
+    row: dict[str, Any] = {"runs": len(runs)}
+    for choice, chosen in (
+        ("by_validation_loss", runs),
+        ("by_truth", [one["by_truth"] for one in runs]),
+    ):
+        row[choice] = {
+            key: dict(zip(("mean", "sem"), mean_and_sem([one[key] for one in chosen])))
+            for key in ("llr_error", "slope")
+        } | {"slopes": [round(one["slope"], 3) for one in chosen]}
+    return row
+
+
+def _figure(runs: Mapping[str, list[Result]], sizes: Preset) -> Any:
+    steps = sizes.epoch_series / BATCH
+    panels = {
+        panel: {
+            condition: [one["watched"] for one in runs[condition]] for condition in cells if runs[condition]
+        }
+        for panel, cells in PANELS.items()
+    }
+    return plots.llr_drift(
+        {panel: cells for panel, cells in panels.items() if cells},
+        steps=steps,
+        title=f"{MODEL} during training: {sizes.train:,} series, a = 2",
+    )

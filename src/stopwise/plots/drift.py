@@ -1,0 +1,68 @@
+"""Plot of the LLR error and its slope during training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from stopwise.plots.style import COLORS, DASHES, TRUTH_COLOR, NotebookFigure, finish, log_axis
+
+Run = Mapping[str, Sequence[float]]
+
+
+def llr_drift(
+    panels: Mapping[str, Mapping[str, Sequence[Run]]], *, steps: float, title: str | None = None
+) -> Figure:
+    """Plot the LLR error (top) and the slope (bottom) over the training steps, one line per run.
+
+    A dot marks the smallest validation loss of a run.
+
+    Parameters
+    ----------
+    panels
+        Runs by condition and panel. A run has lists of equal length by name: "llr_error", "slope" and
+        "validation_loss".
+    steps
+        Number of training steps between two entries of a list.
+    title
+        Title of the figure.
+
+    Returns
+    -------
+    figure
+        A matplotlib `Figure`.
+
+    Examples
+    --------
+    >>> from stopwise.plots import llr_drift
+    >>> run = {"llr_error": [50, 20, 30], "slope": [0.5, 0.9, 1.3], "validation_loss": [0.1, 0.05, 0.04]}
+    >>> figure = llr_drift({"rate": {"0.001": [run]}}, steps=100)
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['LLR error (nats)', 'slope']
+    """
+    figure = NotebookFigure(figsize=(2.6 * len(panels) + 1.2, 5.6), layout="constrained")
+    grid = figure.subplots(2, len(panels), sharex=True, sharey="row", squeeze=False)
+    for column, (panel, conditions) in zip(grid.T, panels.items()):
+        top, bottom = column
+        top.set_title(panel)
+        bottom.axhline(1.0, color=TRUTH_COLOR, ls=DASHES, lw=1.1)
+        bottom.set_xlabel("training steps")
+        for i, (condition, runs) in enumerate(conditions.items()):
+            for number, run in enumerate(runs):
+                label = condition if number == 0 else None
+                best = int(np.argmin(run["validation_loss"]))
+                at = steps * np.arange(1, len(run["slope"]) + 1)
+                for axes, key in ((top, "llr_error"), (bottom, "slope")):
+                    line = np.asarray(run[key], dtype=float)
+                    axes.plot(at, line, color=COLORS[i % len(COLORS)], lw=1.6, label=label)
+                    axes.plot(at[best], line[best], "o", color=COLORS[i % len(COLORS)], ms=6)
+        bottom.legend(frameon=False, fontsize=8)
+        for axes in column:
+            axes.spines[["top", "right"]].set_visible(False)
+    log_axis(grid[0, 0])
+    grid[0, 0].set_ylabel("LLR error (nats)")
+    grid[1, 0].set_ylabel("slope")
+    finish(figure, title, [])
+    return figure
