@@ -8,12 +8,12 @@ from typer.testing import CliRunner
 
 from stopwise.cli import app
 from stopwise.datasets import gaussian
-from stopwise.experiments import fig4, operating, real, real_runs
+from stopwise.experiments import fig4, operating, protocols, real, real_runs, score_average
 from stopwise.experiments.result_file import read_records
 from stopwise.metrics import summarize
 from stopwise.rules import SPRT, FixedTime
 
-TINY = fig4.Sizes(trials=1, repeats=2, peer_repeats=0, epochs=0.02, most=None, cheap=True)
+TINY = protocols.Sizes(trials=1, repeats=2, peer_repeats=0, epochs=0.02, most=None, cheap=True)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def toy(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_figure_is_drawn_and_finished_runs_are_not_repeated(toy, tmp_path, monkeypatch):
-    monkeypatch.setitem(fig4.PRESETS, "quick", TINY)
+    monkeypatch.setitem(protocols.PRESETS, "quick", TINY)
     command = ["reproduce", "fig4", "--data", "toy", "--out", str(tmp_path), "--workers", "1"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
@@ -48,7 +48,7 @@ def test_figure_is_drawn_and_finished_runs_are_not_repeated(toy, tmp_path, monke
     assert CliRunner().invoke(app, command).exit_code == 0
     assert (tmp_path / "toy-quick.jsonl").read_bytes() == results
     records = read_records(tmp_path / "toy-quick.jsonl")
-    assert len(records) == len(fig4.MODELS) * (1 + TINY.repeats)
+    assert len(records) == len(fig4.MODELS) * (1 + TINY.repeats) + TINY.repeats  # and the score average
     table = json.loads((tmp_path / "fig4-toy-quick.json").read_text())
     runs = [records[f"accumulator_{i}"]["result"] for i in (0, 1)]
     assert table["ausat"]["accumulator"]["mean"] == pytest.approx(
@@ -59,7 +59,7 @@ def test_figure_is_drawn_and_finished_runs_are_not_repeated(toy, tmp_path, monke
 
 
 def test_changed_plan_runs_all_jobs_again(toy, tmp_path, monkeypatch):
-    monkeypatch.setitem(fig4.PRESETS, "quick", TINY)
+    monkeypatch.setitem(protocols.PRESETS, "quick", TINY)
     fig4.reproduce("quick", tmp_path, data="toy", workers=1, progress=False)
     monkeypatch.setitem(real.PLANS, "toy", real.Plan(stride=3))
     fig4.reproduce("quick", tmp_path, data="toy", workers=1, progress=False)
@@ -133,3 +133,85 @@ def test_fixed_time_errors_are_macro_errors_at_these_steps():
     wrong = (scores.argmax(2) != y[:, None])[:, [0, 5]]
     macro = [np.mean([column[y == k].mean() for k in (0, 1)]) for column in wrong.T]
     assert errors == pytest.approx(macro)
+
+
+
+# The protocol of the paper
+
+
+@pytest.mark.slow
+def test_protocol_of_the_paper_fixes_order_and_hidden_size(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(protocols.PAPER_PRESETS, "quick", TINY)
+    command = ["reproduce", "fig4", "--data", "toy", "--out", str(tmp_path), "--workers", "1"]
+    command += ["--protocol", "paper", "--export", str(tmp_path / "scores")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    table = json.loads((tmp_path / "fig4-toy-quick-paper-protocol.json").read_text())
+    for model, settings in table["settings"].items():
+        assert settings["order"] == 10, model
+        assert settings.get("hidden", protocols.HIDDEN) == protocols.HIDDEN
+        assert settings.get("llre_ratio", 0.5) >= 0.4
+    assert len(table["error_at"]["score average"]) == 2
+    with np.load(tmp_path / "scores" / "toy-quick-paper-protocol_score average_0.npz") as exported:
+        assert exported["scores"].shape == (45, 12, 3)
+
+
+def test_published_space_is_searched_with_the_same_budget():
+    for preset, least in (("medium", 20), ("paper", 100)):
+        sizes = protocols.sizes_of("paper", preset)
+        assert sizes.trials >= least
+        assert not sizes.cheap
+    spaces = {name: protocols.space("paper", name, 50) for name in ("tanh", "b2bsqrt", "tandemformer")}
+    for space in spaces.values():
+        assert space["training.learning_rate"] == [1e-4, 1e-3, 1e-2]
+        assert space["training.weight_decay"] == [0.0, 1e-5, 1e-4, 1e-3]
+        assert (space["dropout"], space["llre_ratio"]) == ((0.0, 0.4), (0.4, 1.0))
+    assert spaces["tandemformer"]["heads"] == (1, 3)
+    for model, space in spaces.items():
+        assert not set(space) & set(protocols.fixed("paper", model, protocols.sizes_of("paper", "medium")))
+
+
+def test_interrupted_search_resumes_from_its_study(toy, tmp_path, monkeypatch):
+    arguments = {"data": {"name": "toy"}, "settings": {"model": "tanh", "order": 10, "polish": False}}
+    arguments |= {"trials": 2, "epochs": 1, "protocol": "paper", "studies": str(tmp_path / "studies.db")}
+    first = real_runs.search(**arguments)
+    assert len(first["trials"]) == 2
+
+    def never(*_, **__):
+        raise AssertionError("a finished trial is repeated")
+
+    monkeypatch.setattr("stopwise.estimator.EarlyClassifier.fit", never)
+    assert real_runs.search(**arguments)["best"] == first["best"]
+
+
+# The score average
+
+
+class Frames:
+    """Classifier of single samples whose probabilities are those of their first channels; no class 1."""
+
+    classes_ = np.array([0, 2])
+
+    def predict_proba(self, x):
+        p = 1 / (1 + np.exp(-x[:, 0]))
+        return np.stack([p, 1 - p], axis=1)
+
+
+def test_score_average_is_the_mean_of_probabilities_so_far():
+    rng = np.random.default_rng(0)
+    part = real.Part([rng.normal(size=(length, 2)) for length in (4, 1, 3)], np.array([0, 2, 2]))
+    scores = score_average.average_scores(Frames(), part, classes=3)
+    assert scores.shape == (3, 4, 3)
+    for i, x in enumerate(part.X):
+        for t in range(len(x)):
+            means = np.mean([Frames().predict_proba(x[[s]])[0] for s in range(t + 1)], axis=0)
+            assert np.exp(scores[i, t, [0, 2]]) == pytest.approx(means)
+            assert np.exp(scores[i, t, 1]) < 1e-300
+        assert np.isnan(scores[i, len(x) :]).all()
+
+
+def test_score_average_learns_from_single_samples(toy):
+    result = score_average.run_average({"name": "toy"}, 0)
+    assert result["error_at"][-1] < 0.1
+    assert result["error_at"][-1] < result["error_at"][0]
+    assert set(result["points"]) == {"SPRT", "MaxProbability", "FixedTime"}

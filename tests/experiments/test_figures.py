@@ -201,7 +201,8 @@ def test_export_writes_scores_labels_and_stopping_times(tiny, tmp_path):
     for name in after:
         if not name.startswith("a2-3classes"):
             continue
-        found = np.load(folder / f"{name}.npz")
+        with np.load(folder / f"{name}.npz") as stored:
+            found = dict(stored)
         _, y, truth = gaussian(20, seed=TEST_SEED, channels=3, length=4, offset=2.0, classes=3)
         assert (found["labels"] == y).all()
         assert np.allclose(found["true_scores"], truth)

@@ -32,3 +32,14 @@ def test_neighboring_times_of_one_significance_level_share_their_stars():
     panel = plots.sat_bands(TIMES, ERRORS, p_values=[0.2, 0.03, 0.02, 0.0001]).axes[0]
     assert [text.get_text() for text in panel.texts] == ["*", "***"]
     assert [round(text.get_position()[0], 2) for text in panel.texts] == [(1.5 + 6) / 2, 7.0]
+
+
+def test_error_bars_show_standard_errors_and_the_largest_p_value_of_each_interval():
+    figure = plots.sat_bands(TIMES, ERRORS, p_values=[0.01, 0.2, 0.02, 0.0001], error_bars=True)
+    panel = figure.axes[0]
+    texts = [text.get_text() for text in panel.texts if text.get_text().startswith("p")]
+    assert texts == ["p ≤ 0.01", "p ≤ 0.02"]
+    bars = [container for container in panel.containers if container.has_yerr]
+    assert len(bars) == len(ERRORS)
+    low, high = bars[0].lines[2][0].get_segments()[0][:, 1]
+    assert (low, high) == pytest.approx((40, 50))

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stopwise import plots
+from stopwise.experiments import protocols
 from stopwise.experiments.models import Settings
+from stopwise.experiments.own import is_own
 from stopwise.experiments.peers import PEERS, run_peer
 from stopwise.experiments.real import plan
 from stopwise.experiments.real_runs import run, search
+from stopwise.experiments.score_average import NAME, run_average
 from stopwise.experiments.statistics import mean_and_sem, p_of_beating
-from stopwise.experiments.sweep import Job, Result, sweep
+from stopwise.experiments.sweep import Job, Result, export_to, sweep
 from stopwise.experiments.tables import write_table
-from stopwise.validation import check_choice
 
 BASELINES: dict[str, Settings] = {
     "TANDEM-LLLR": {"model": "tanh", "loss": "lllr", "polish": False},
@@ -31,40 +34,6 @@ PROPOSED: dict[str, Settings] = {
 MODELS = BASELINES | PROPOSED
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Sizes of one reproduction.
-
-    Parameters
-    ----------
-    trials
-        Number of tuning trials per model.
-    repeats, peer_repeats
-        Number of runs per model and per peer.
-    epochs
-        Factor that multiplies the number of epochs in the plan of the dataset.
-    most
-        Largest number of series in each part. If None, there is no limit.
-    cheap
-        Whether to fix dropout at 0 and the TANDEMformer at one block. Searching both takes several times as
-        long, because the fast computation of the TANDEMformer is for one block only.
-    """
-
-    trials: int
-    repeats: int
-    peer_repeats: int
-    epochs: float
-    most: int | None
-    cheap: bool
-
-
-PRESETS = {
-    "quick": Sizes(trials=2, repeats=2, peer_repeats=0, epochs=0.1, most=300, cheap=True),
-    "medium": Sizes(trials=8, repeats=10, peer_repeats=1, epochs=1.0, most=None, cheap=True),
-    "paper": Sizes(trials=100, repeats=50, peer_repeats=10, epochs=3.0, most=None, cheap=False),
-}
-
-
 def reproduce(
     name: str,
     folder: Path,
@@ -73,13 +42,18 @@ def reproduce(
     repeats: int | None = None,
     workers: int = -1,
     progress: bool = True,
+    protocol: str = "own",
+    export: Path | None = None,
 ) -> list[Path]:
     """Tune the models, run the missing jobs, test significance and draw.
 
-    The result file is ``<data>-<preset>.jsonl``, the table ``fig4-<data>-<preset>.json``.
+    The result file is ``<data>-<preset>.jsonl``, the table ``fig4-<data>-<preset>.json``. With the protocol
+    "paper" the names end in ``-paper-protocol``.
     """
-    sizes = PRESETS[check_choice("preset", name, PRESETS)]
-    path = folder / f"{data}-{name}.jsonl"
+    sizes = protocols.sizes_of(protocol, name)
+    stem = f"{data}-{name}" + ("-paper-protocol" if protocol == "paper" else "")
+    path = folder / f"{stem}.jsonl"
+    folder.mkdir(parents=True, exist_ok=True)
     prepared = plan(data)
     shared = {
         "data": {"name": data, "most": sizes.most, "stride": prepared.stride, "prepare": prepared.prepare},
@@ -95,14 +69,18 @@ def reproduce(
             f"tune_{model}",
             shared
             | {
-                "settings": settings | _fixed(model, sizes) | common,
+                "settings": settings
+                | ({} if is_own(settings) else protocols.fixed(protocol, settings["model"], sizes))
+                | common,
                 "trials": sizes.trials,
                 "epochs": epochs,
-            },
+            }
+            | ({} if protocol == "own" else {"protocol": protocol}),
         )
         for model, settings in MODELS.items()
     ]
-    found = sweep(search, searches, path, title=f"{data}: tuning", workers=workers, progress=progress)
+    work = partial(search, studies=str(folder / f"{stem}.studies.db"))
+    found = sweep(work, searches, path, title=f"{data}: tuning", workers=workers, progress=progress)
     jobs = [
         Job(
             f"{model}_{repeat}",
@@ -111,7 +89,13 @@ def reproduce(
         for repeat in range(repeats or sizes.repeats)
         for model in MODELS
     ]
+    jobs = [replace(one, export=export_to(export, f"{stem}_{one.name}")) for one in jobs]
     results = sweep(run, jobs, path, title=f"{data}: runs", workers=workers, progress=progress)
+    averages = [
+        Job(f"{NAME}_{repeat}", shared | {"repeat": repeat}, export_to(export, f"{stem}_{NAME}_{repeat}"))
+        for repeat in range(repeats or sizes.repeats)
+    ]
+    results |= sweep(run_average, averages, path, title=f"{data}: {NAME}", workers=workers, progress=progress)
     peers = [
         Job(f"{peer}_{repeat}", shared | {"peer": peer, "repeat": repeat})
         for repeat in range(sizes.peer_repeats)
@@ -120,20 +104,13 @@ def reproduce(
     results |= sweep(run_peer, peers, path, title=f"{data}: peers", workers=workers, progress=progress)
     table = _table(results)
     table["settings"] = {model: found[f"tune_{model}"]["best"] for model in MODELS}
-    write_table(folder / f"fig4-{data}-{name}.json", table)
-    return [plots.save(_figure(data, table), folder / f"fig4-{data}-{name}")[0]]
-
-
-def _fixed(model: str, sizes: Sizes) -> Settings:
-    """Return the settings that are not searched."""
-    if not sizes.cheap:
-        return {}
-    return {"dropout": 0.0} | ({"blocks": 1} if model == "TANDEMformer" else {})
+    write_table(folder / f"fig4-{stem}.json", table)
+    return [plots.save(_figure(data, table), folder / f"fig4-{stem}")[0]]
 
 
 def _table(results: Mapping[str, Result]) -> dict[str, Any]:
     """Return curves, p-values and operating points as plain JSON values."""
-    runs = {model: _runs(results, model) for model in MODELS}
+    runs = {model: _runs(results, model) for model in (*MODELS, NAME)}
     curves = {model: [run["error_at"] for run in own] for model, own in runs.items() if own}
     times = next(own[0]["times"] for own in runs.values() if own)
     p = [
@@ -184,12 +161,13 @@ def _figure(data: str, table: Mapping[str, Any]) -> Any:
         for peer, row in table["points"].items()
         if peer in PEERS
     }
-    return plots.sat_bands(
+    return plots.sat_bands(  # the p-value at a time is the largest one of the best model there
         table["times"],
         {model: np.array(runs) for model, runs in table["error_at"].items()},
         p_values=p,
         reference=(f"{table['best']}, fixed time", table["fixed_time"]),
         points=peers,
+        error_bars=True,
         title=f"{data}: shaded where a proposed model beats both baselines",
     )
 

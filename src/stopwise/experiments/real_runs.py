@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
+from hashlib import sha256
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from stopwise.estimator import EarlyClassifier
-from stopwise.experiments import operating
+from stopwise.experiments import operating, protocols
+from stopwise.experiments.models import RATES
+from stopwise.experiments.own import classifier, is_own
 from stopwise.experiments.real import Ready, ready
 from stopwise.experiments.runs import order_in_use
+from stopwise.experiments.scores_file import write_scores
 from stopwise.metrics import ausat, sat_curve
 from stopwise.rules import FixedTime
-from stopwise.tuning import space_for, tune
+from stopwise.tuning import tune
 
 TIMES = 40  # largest number of common hitting times
-WIDEST = 128  # largest number of hidden units, for all models
 
 
 def common_times(steps: int) -> np.ndarray:
@@ -31,9 +34,43 @@ def common_times(steps: int) -> np.ndarray:
     return np.unique(np.linspace(1, steps, min(steps, TIMES)).round())
 
 
-def search(data: dict[str, Any], settings: dict[str, Any], trials: int, epochs: int) -> dict[str, Any]:
-    """Tune one model on the training part, comparing trials on the validation part; return JSON values."""
+def search(
+    data: dict[str, Any],
+    settings: dict[str, Any],
+    trials: int,
+    epochs: int,
+    protocol: str = "own",
+    studies: str | None = None,
+) -> dict[str, Any]:
+    """Tune one model on the training part, comparing trials on the validation part.
+
+    Parameters
+    ----------
+    data
+        The arguments of `ready`.
+    settings
+        Flat settings that are not searched.
+    trials, epochs
+        Number of trials, and of epochs per trial.
+    protocol
+        As for `protocols.space`.
+    studies
+        SQLite file that keeps the trials, so that an interrupted search resumes. If None, they are lost.
+
+    Returns
+    -------
+    found
+        The best settings, their AUSAT and all trials, as plain JSON values.
+    """
     found = ready(**data)
+    if is_own(settings):
+        return _search_rates(found, settings, epochs)
+    settings = settings | ({"order": min(settings["order"], found.steps - 1)} if "order" in settings else {})
+    about = json.dumps([data, settings, trials, epochs, protocol], sort_keys=True)
+    kept: dict[str, Any] = {}
+    if studies is not None:  # the name contains the arguments, because a study has one search space
+        name = sha256(about.encode()).hexdigest()[:16]
+        kept = {"storage": f"sqlite:///{studies}", "study_name": name}
     fixed = {name: value for name, value in settings.items() if name != "model"}
     result = tune(
         found.train.X,
@@ -42,14 +79,34 @@ def search(data: dict[str, Any], settings: dict[str, Any], trials: int, epochs: 
         validation_data=(found.validation.X, found.validation.y),
         trials=trials,
         fixed=fixed,
-        space=_space(settings["model"], found.steps),
+        space=protocols.space(protocol, settings["model"], found.steps),
         max_epochs=epochs,
         progress=False,
+        **kept,
     )
     return {"best": result.best, "ausat": result.ausat, "trials": [asdict(one) for one in result.trials]}
 
 
-def run(data: dict[str, Any], settings: dict[str, Any], epochs: int, repeat: int) -> dict[str, Any]:
+def _search_rates(found: Ready, settings: dict[str, Any], epochs: int) -> dict[str, Any]:
+    """Compare learning rates of a model from a file, whose other options are not known."""
+    trials = []
+    for rate in RATES:
+        tried = settings | {"training.learning_rate": rate}
+        clf = classifier(tried | {"training.max_epochs": epochs, "random_state": 0}, progress=False)
+        held = found.validation
+        try:
+            clf.fit(found.train.X, found.train.y, validation_data=(held.X, held.y))
+            area = ausat(sat_curve(clf.scores(held.X).astype(np.float64), held.y, held.lengths))
+        except FloatingPointError:
+            area = 1.0
+        trials.append({"settings": tried, "ausat": area})
+    best = min(trials, key=lambda trial: trial["ausat"])
+    return {"best": best["settings"], "ausat": best["ausat"], "trials": trials}
+
+
+def run(
+    data: dict[str, Any], settings: dict[str, Any], epochs: int, repeat: int, export: str | None = None
+) -> dict[str, Any]:
     """Train a model once and evaluate it.
 
     Parameters
@@ -62,6 +119,8 @@ def run(data: dict[str, Any], settings: dict[str, Any], epochs: int, repeat: int
         Number of epochs.
     repeat
         Seed of the initialization and of the batches.
+    export
+        File for the scores of the test series; see `write_scores`. If None, they are not written.
 
     Returns
     -------
@@ -70,9 +129,7 @@ def run(data: dict[str, Any], settings: dict[str, Any], epochs: int, repeat: int
         JSON values; {"diverged": reason} if the training loss became infinite or NaN.
     """
     found = ready(**data)
-    clf = EarlyClassifier.from_settings(
-        settings | {"training.max_epochs": epochs, "random_state": repeat}, progress=False
-    )
+    clf = classifier(settings | {"training.max_epochs": epochs, "random_state": repeat}, progress=False)
     start = perf_counter()
     try:
         clf.fit(found.train.X, found.train.y, validation_data=(found.validation.X, found.validation.y))
@@ -81,19 +138,21 @@ def run(data: dict[str, Any], settings: dict[str, Any], epochs: int, repeat: int
     fitted = perf_counter()
     scores = clf.scores(found.test.X).astype(np.float64)
     scored = perf_counter()
+    if export is not None:
+        write_scores(export, scores, found.test.y, lengths=found.test.lengths)
     return {
         "fit_seconds": round(fitted - start, 2),
         "decision_milliseconds": round(1000 * (scored - fitted) / len(found.test.y), 4),
         "order": order_in_use(clf),
-        **_metrics(clf, found, scores),
+        **evaluate(found, scores, clf.scores(found.validation.X).astype(np.float64)),
     }
 
 
-def _metrics(clf: EarlyClassifier, found: Ready, scores: np.ndarray) -> dict[str, Any]:
+def evaluate(found: Ready, scores: np.ndarray, held_scores: np.ndarray) -> dict[str, Any]:
+    """Return the SAT curve of test scores, and the metrics of rules chosen by validation scores."""
     test, held = found.test, found.validation
     times = common_times(found.steps)
     curve = sat_curve(scores, test.y, test.lengths)
-    held_scores = clf.scores(held.X).astype(np.float64)
     points = {}
     for kind, rules in operating.candidates(held_scores, held.y, held.lengths).items():
         rule = operating.pick(rules, held_scores, held.y, held.lengths)
@@ -118,12 +177,3 @@ def _fixed_times(scores: np.ndarray, y: np.ndarray, lengths: np.ndarray, times: 
             for time in times
         ]
     )
-
-
-def _space(model: str, steps: int) -> dict[str, Any]:
-    """Return the search space of `stopwise tune` without order="auto", which takes as long as many trials."""
-    space = space_for(model, steps)
-    space["order"] = [order for order in space["order"] if order != "auto"]
-    if "hidden" in space:
-        space["hidden"] = [hidden for hidden in space["hidden"] if hidden <= WIDEST]
-    return space

@@ -32,6 +32,7 @@ def sat_bands(
     p_values: Sequence[float] | None = None,
     reference: tuple[str, Sequence[float]] | None = None,
     points: Mapping[str, tuple[float, float]] | None = None,
+    error_bars: bool = False,
     title: str | None = None,
 ) -> Figure:
     """Plot mean macro error rates of repeated runs, with bands of one standard error.
@@ -51,6 +52,9 @@ def sat_bands(
         Name and errors (P,) of a dashed reference line.
     points
         (time, error) by name, for methods with a single operating point.
+    error_bars
+        Draw standard errors as bars instead of bands, shade in gray, and print the largest p-value of each
+        shaded interval.
     title
         Title of the figure.
 
@@ -75,7 +79,10 @@ def sat_bands(
         mean, sem = mean_and_sem(100 * np.asarray(runs, dtype=float))
         style = line_style(i)
         handles += panel.plot(at, mean, label=name, **style)
-        panel.fill_between(at, mean - sem, mean + sem, color=style["color"], alpha=0.25, lw=0)
+        if error_bars:
+            panel.errorbar(at, mean, sem, fmt="none", ecolor=style["color"], elinewidth=1, capsize=1.5)
+        else:
+            panel.fill_between(at, mean - sem, mean + sem, color=style["color"], alpha=0.25, lw=0)
     if reference is not None:
         name, line = reference
         handles += panel.plot(
@@ -95,13 +102,28 @@ def sat_bands(
     else:
         panel.set_ylim(bottom=0)
     if p_values is not None:
-        _shade(panel, at, np.asarray(p_values, dtype=float))
+        p = np.asarray(p_values, dtype=float)
+        _shade(panel, at, p, "0.5" if error_bars else COLORS[4])
+        if error_bars:
+            _print_largest(panel, at, p)
     finish(figure, title, [])
     figure.legend(handles=handles, loc="outside right center", frameon=False)
     return figure
 
 
-def _shade(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:
+def _print_largest(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:
+    """Print the largest p-value of each interval of times with p < 0.05."""
+    inside = np.concatenate([[False], p < STARS[-1][0], [False]])
+    starts, ends = np.flatnonzero(np.diff(inside.astype(int)).reshape(-1)).reshape(-1, 2).T
+    for start, end in zip(starts, ends):
+        middle, largest = at[start:end].mean(), p[start:end].max()
+        panel.text(
+            middle, 0.99, f"p ≤ {largest:.1g}", transform=panel.get_xaxis_transform(), ha="center",
+            va="top", fontsize=8, rotation=90 if end - start < len(at) / 8 else 0,
+        )  # fmt: skip
+
+
+def _shade(panel: Axes, at: np.ndarray, p: np.ndarray, color: str) -> None:
     """Shade the times with p < 0.05 and draw stars above each interval of equal significance level."""
     edges = np.concatenate([at[:1], (at[1:] + at[:-1]) / 2, at[-1:]])
     levels = [next((stars for bound, stars in STARS if value < bound), "") for value in p]
@@ -111,7 +133,7 @@ def _shade(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:
             continue
         if levels[start]:
             low, high = edges[start], edges[i]
-            panel.axvspan(low, high, color=COLORS[4], alpha=0.07 * len(levels[start]), lw=0, zorder=0)
+            panel.axvspan(low, high, color=color, alpha=0.07 * len(levels[start]), lw=0, zorder=0)
             panel.text(
                 (low + high) / 2, 1.01, levels[start], transform=panel.get_xaxis_transform(),
                 ha="center", fontsize=10,
