@@ -66,3 +66,28 @@ def test_small_backbone_has_the_size_of_its_encoder(tmp_path):
         build_backbone("small", tmp_path / "e.safetensors", size=64)
     with pytest.raises(ValueError, match=r"`backbone` must be one of 'small', 'resnet18'"):
         build_backbone("vgg")
+
+
+def test_projection_maps_the_features_of_a_resnet(tmp_path, state):
+    torch.save(state, tmp_path / "w.pth")
+    plain, projected = (build_backbone("resnet18", tmp_path / "w.pth", size=32, dim=dim) for dim in (None, 7))
+    assert plain.trained
+    assert not projected.trained  # the file has no projection
+    x = torch.rand(2, 3, 32, 32)
+    layer = projected.net.net.net.projection
+    with torch.no_grad():
+        torch.testing.assert_close(projected.net(x), layer(plain.net(x)))
+    save_file(projected.net.net.net.state_dict(), tmp_path / "p.safetensors")
+    for dim in (None, 7):
+        again = build_backbone("resnet18", tmp_path / "p.safetensors", size=32, dim=dim)
+        assert again.trained
+        with torch.no_grad():
+            torch.testing.assert_close(again.net(x), projected.net(x))
+    with pytest.raises(ValueError, match=r"with another shape: projection.bias \(7,\) instead of \(5,\)"):
+        build_backbone("resnet18", tmp_path / "p.safetensors", dim=5)
+
+
+def test_invalid_dim_raises():
+    for name in ("small", "resnet18"):
+        with pytest.raises(ValueError, match="`dim` must be >= 1; got 0"):
+            build_backbone(name, dim=0)

@@ -261,13 +261,22 @@ def test_interrupted_run_keeps_the_trained_backbone(dots, fitted, tmp_path, monk
     assert_same(arrays(tmp_path / "out"), arrays(fitted))
 
 
-def test_trained_resnet_can_be_loaded_again(dots, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "dim"),
+    [("resnet18", None), ("resnet18", 7), pytest.param("resnet152", 512, marks=pytest.mark.slow)],
+)
+def test_trained_resnet_can_be_loaded_again(dots, tmp_path, name, dim):
     layout = find_clips(dots)
-    before = build_backbone("resnet18", size=32)
+    before = build_backbone(name, size=32, dim=dim)
+    start = [parameter.detach().clone() for parameter in before.net.net.net.layer4.parameters()]
     extract(
         layout, before, tmp_path / "out", frames=2, fit={"epochs": 1, "batch_size": 8, "frames_per_series": 1}
     )
-    after = build_backbone("resnet18", tmp_path / "out" / "encoder.safetensors", size=32)
+    assert not any(
+        torch.equal(one, other) for one, other in zip(start, before.net.net.net.layer4.parameters())
+    )
+    assert np.load(tmp_path / "out" / "train_X.npy").shape == (8, 2, dim or 512)
+    after = build_backbone(name, tmp_path / "out" / "encoder.safetensors", size=32)
     x = torch.rand(2, 3, 32, 32)
     with torch.no_grad():
         torch.testing.assert_close(after.net(x), before.net(x))

@@ -50,7 +50,13 @@ def features(
     fit: Annotated[
         bool, typer.Option("--fit", help="Train the backbone on the training frames first.")
     ] = False,
-    dim: Annotated[int, typer.Option(help="Number of features of the small backbone.")] = 64,
+    dim: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of features: of the small backbone (default 64), or of a projection after a ResNet "
+            "(default: no projection)."
+        ),
+    ] = None,
     epochs: Annotated[int, typer.Option(help="Epochs of --fit.")] = 10,
     learning_rate: Annotated[float, typer.Option(help="Learning rate of --fit.")] = 2e-3,
     batch_size: Annotated[int, typer.Option(help="Frames per batch.")] = 64,
@@ -69,10 +75,10 @@ def features(
     net = build_backbone(backbone, weights, size=size, dim=dim, seed=seed)
     recipe = {"epochs": epochs, "learning_rate": learning_rate, "batch_size": batch_size, "seed": seed}
     if not (net.trained or fit or as_json):
-        console.print(
-            f"[bold red]Note:[/] the weights of {backbone} are random, and so are the features. "
-            "Pass --weights FILE, or train the backbone with --fit."
-        )
+        what = f"the weights of {backbone} are random, and so are the features. Pass --weights FILE, or train"
+        if weights is not None:
+            what = f"the projection to {dim} features is random. Train"
+        console.print(f"[bold red]Note:[/] {what} the backbone with --fit.")
     report = extract(
         layout,
         net,

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from stopwise.features.encoder import SmallCNN, load_encoder
 from stopwise.features.resnet import RESNETS, ResNet, ResNetFeatures
-from stopwise.features.weights import load_weights
+from stopwise.features.weights import PROJECTION_PREFIX, load_weights, read_weights
 from stopwise.validation import check_choice, check_integer
 
 BACKBONES = ("small", *RESNETS)
+PROJECTION = f"{PROJECTION_PREFIX}weight"
 # Per channel: red, green, blue.
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -80,7 +81,7 @@ def build_backbone(
     weights: str | Path | None = None,
     *,
     size: int | None = None,
-    dim: int = 64,
+    dim: int | None = None,
     seed: int = 0,
 ) -> Backbone:
     """Build a backbone by name.
@@ -97,7 +98,9 @@ def build_backbone(
         Side length of the images, in pixels. If None, 224 for a ResNet; for "small", the size saved in
         `weights`, or 64 without weights.
     dim
-        Number of features of "small" with random weights. The other networks have a fixed number.
+        Number of features. For "small" with random weights, None means 64. For a ResNet, a linear layer
+        projects its features to this number; None means the projection in `weights`, if there is one, or
+        none. A projection that is not in `weights` is random: train it, with `extract(..., fit=...)`.
     seed
         Seed of random weights.
 
@@ -123,15 +126,18 @@ def build_backbone(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(check_integer("seed", seed, 0))
         if name == "small":
-            return _small(weights, size, dim)
-        net = ResNet(name)
+            return _small(weights, size, 64 if dim is None else check_integer("dim", dim, 1))
+        projected = None if weights is None else read_weights(weights).get(PROJECTION)
+        if dim is None and projected is not None:
+            dim = len(projected)
+        net = ResNet(name, dim=None if dim is None else check_integer("dim", dim, 1))
     if weights is not None:
         load_weights(net, weights)
     return Backbone(
         Standardized(ResNetFeatures(net)).eval(),
         name,
         224 if size is None else check_integer("size", size, 32),
-        trained=weights is not None,
+        trained=weights is not None and (net.projection is None or projected is not None),
     )
 
 

@@ -76,6 +76,9 @@ class ResNet(nn.Module):
         "resnet18", "resnet34", "resnet50", "resnet101" or "resnet152".
     classes
         Number of outputs of the last layer `fc`.
+    dim
+        Number of features, to which a linear layer `projection` maps the averaged feature maps. If None,
+        there is no such layer, and the number depends on the depth.
 
     Examples
     --------
@@ -87,7 +90,7 @@ class ResNet(nn.Module):
     (torch.Size([2, 512]), 512)
     """
 
-    def __init__(self, name: str, classes: int = 1000) -> None:
+    def __init__(self, name: str, classes: int = 1000, dim: int | None = None) -> None:
         super().__init__()
         block, depths = RESNETS[check_choice("name", name, RESNETS)]
         self.conv1 = nn.Conv2d(3, 64, kernel_size=7, stride=2, padding=3, bias=False)
@@ -101,14 +104,19 @@ class ResNet(nn.Module):
                 blocks.append(block(channels, width, stride))
                 channels = width * block.expansion
             self.add_module(f"layer{number}", nn.Sequential(*blocks))
-        self.dim = channels
+        self.dim = channels if dim is None else dim
+        self.projection = None if dim is None else nn.Linear(channels, dim)
         self.fc = nn.Linear(channels, classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def features(self, x: Tensor) -> Tensor:
-        """Map images (B, 3, H, W) to the input of the last layer: feature maps averaged to (B, dim)."""
+        """Map images (B, 3, H, W) to features (B, dim): averaged feature maps, projected if `dim` was set."""
+        x = self._averaged(x)
+        return x if self.projection is None else self.projection(x)
+
+    def _averaged(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.bn1(self.conv1(x)).relu())
         for number in range(1, len(WIDTHS) + 1):
             x = self.get_submodule(f"layer{number}")(x)
@@ -116,7 +124,7 @@ class ResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (B, 3, H, W) to logits (B, classes)."""
-        return self.fc(self.features(x))
+        return self.fc(self._averaged(x))
 
 
 class ResNetFeatures(nn.Module):

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 HEAD_PREFIX = "fc."
+PROJECTION_PREFIX = "projection."
 COUNTER_SUFFIX = "num_batches_tracked"  # the step counter of batch normalization, which is not used
 
 
@@ -62,7 +63,8 @@ def load_weights(net: nn.Module, path: str | Path) -> None:
     """Load weights into a network; every name and shape must match.
 
     The last layer `fc` may be missing or have another number of classes, because features do not depend on
-    it. The counters of batch normalization may be missing.
+    it. The counters of batch normalization may be missing, and so may the layer `projection`, which then
+    keeps its weights.
 
     Parameters
     ----------
@@ -88,7 +90,9 @@ def load_weights(net: nn.Module, path: str | Path) -> None:
         if not name.endswith(COUNTER_SUFFIX) and not _other_head(name, tensor, own)
     }
     needed = {name for name in own if not name.endswith(COUNTER_SUFFIX)}
-    missing = sorted(name for name in needed - given.keys() if not name.startswith(HEAD_PREFIX))
+    missing = sorted(
+        name for name in needed - given.keys() if not name.startswith((HEAD_PREFIX, PROJECTION_PREFIX))
+    )
     unexpected = sorted(given.keys() - needed)
     shapes = [
         f"{name} {tuple(given[name].shape)} instead of {tuple(own[name].shape)}"
