@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 INSTALLED_DOCS := .venv/.installed-docs
 INSTALLED_PEERS := .venv-peers/.installed
 
-.PHONY: setup peers demo test test-slow test-docs test-spark test-browser coverage lint types layers docs format check clean
+.PHONY: setup peers demo test test-slow test-docs test-spark test-browser reproduce-quick coverage lint types layers docs format check clean
 
 setup: $(INSTALLED)
 
@@ -49,6 +49,11 @@ test-browser: setup
 	else \
 		echo "Skipped the browser tests: there is no Chromium (Debian: apt-get install chromium)."; \
 	fi
+
+# All figures of the paper and the further comparisons, small: about ten minutes on two cores. If it is
+# interrupted, it resumes.
+reproduce-quick: setup
+	$(BIN)/stopwise reproduce all --preset quick --repeats 1 --out stopwise-results/quick
 
 # Branch coverage of the quick tests, least covered files first; fails below 92 %.
 coverage: setup

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stopwise.cli import app
-from stopwise.datasets import gaussian
+from stopwise.datasets import gaussian, japanese_vowels
 from stopwise.experiments import fig4, operating, protocols, real, real_runs, score_average
 from stopwise.experiments.result_file import read_records
 from stopwise.metrics import summarize
@@ -215,3 +215,13 @@ def test_score_average_learns_from_single_samples(toy):
     assert result["error_at"][-1] < 0.1
     assert result["error_at"][-1] < result["error_at"][0]
     assert set(result["points"]) == {"SPRT", "MaxProbability", "FixedTime"}
+
+
+def test_shipped_data_are_padded_and_complete():
+    train, test = japanese_vowels()
+    found = real.ready("japanese_vowels")
+    assert found.classes == 9
+    assert [len(x) for x in found.test.X] == [len(x) for x in test.X]
+    assert all((one == other).all() for one, other in zip(found.test.X, test.X))
+    assert (np.unique(train.y)[found.test.y] == test.y).all()
+    assert len(found.train.y) + len(found.validation.y) == len(train.y)

@@ -14,6 +14,8 @@ from stopwise.cli.common import app, console
 
 FIGURES = ("fig1", "fig2", "fig4", "fig5", "main", "drift", "alpha", "precision", "guarantees", "archive")
 ARCHIVE_PRESETS = ("quick", "medium", "full")
+ALL = "all"  # all but the archive benchmark, which needs its own data
+SHIPPED = "japanese_vowels"  # the data of figure 4 of `all`
 # Options that only some figures have, by the name of the parameter of their function `reproduce`.
 OPTIONS = {
     "world_names": "--world",
@@ -28,7 +30,7 @@ OPTIONS = {
 
 @app.command()
 def reproduce(
-    figure: Annotated[str, typer.Argument(help=f"What to reproduce: {', '.join(FIGURES)}.")],
+    figure: Annotated[str, typer.Argument(help=f"What to reproduce: {', '.join(FIGURES)}; or all (but archive).")],
     preset: Annotated[
         str,
         typer.Option(
@@ -53,7 +55,10 @@ def reproduce(
         typer.Option(help="For fig2 and drift: only this condition; can be repeated."),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="For fig4: a data set in the folder $STOPWISE_DATA, or nosaic_mnist.")
+        str | None,
+        typer.Option(
+            help="For fig4: a data set in the folder $STOPWISE_DATA, nosaic_mnist or japanese_vowels."
+        ),
     ] = None,
     protocol: Annotated[
         str | None,
@@ -84,13 +89,14 @@ def reproduce(
     from stopwise.experiments.presets import PRESETS
     from stopwise.validation import check_choice
 
-    check_choice("figure", figure, FIGURES)
+    check_choice("figure", figure, (*FIGURES, ALL))
     check_choice("--preset", preset, ARCHIVE_PRESETS if figure == "archive" else PRESETS)
-    if (figure == "fig4") != (data is not None):
+    if figure == ALL:
+        data = data or SHIPPED
+    elif (figure == "fig4") != (data is not None):
         raise typer.BadParameter(
             "fig4 needs --data NAME; the other figures do not accept --data.", param_hint="--data"
         )
-    experiment = import_module(f"stopwise.experiments.{figure}")
     given: dict[str, Any] = {
         "world_names": world,
         "conditions": condition,
@@ -102,17 +108,20 @@ def reproduce(
     }
     chosen = {name: value for name, value in given.items() if value}
     for name in chosen:
-        if name not in signature(experiment.reproduce).parameters:
+        if figure not in (ALL, *_figures_with(name)):
             raise typer.BadParameter(
                 f"it can only be used with {', '.join(_figures_with(name))}.", param_hint=OPTIONS[name]
             )
+    pictures = []
     with ExitStack() as stack:
-        if add is not None:
-            tables = (fig4.MODELS, fig4.PROPOSED) if figure == "fig4" else (models.MODELS, models.PROPOSED)
-            stack.enter_context(own.added(add, *tables))
-        pictures = experiment.reproduce(
-            preset, out, repeats=repeats, workers=workers, progress=True, **chosen
-        )
+        for pair in ((fig4.MODELS, fig4.PROPOSED), (models.MODELS, models.PROPOSED)):
+            stack.enter_context(own.added(add, *pair))
+        every = [one for one in FIGURES if one != "archive"]
+        for one in every if figure == ALL else (figure,):
+            options = {name: value for name, value in chosen.items() if one in _figures_with(name)}
+            pictures += import_module(f"stopwise.experiments.{one}").reproduce(
+                preset, out, repeats=repeats, workers=workers, progress=True, **options
+            )
     console.print("Pictures: " + ", ".join(str(path) for path in pictures), soft_wrap=True)
     console.print(f"Results: {out}", soft_wrap=True)
 
@@ -120,7 +129,13 @@ def reproduce(
 def _figures_with(option: str) -> list[str]:
     """Return the figures that have an option."""
     modules = {figure: import_module(f"stopwise.experiments.{figure}") for figure in FIGURES}
-    return [name for name, module in modules.items() if option in signature(module.reproduce).parameters]
+    return [name for name, module in modules.items() if _takes(module.reproduce, option)]
+
+
+def _takes(function: Any, name: str) -> bool:
+    """Whether a function has a keyword argument of this name, or accepts any."""
+    known = signature(function).parameters
+    return name in known or any(one.kind is one.VAR_KEYWORD for one in known.values())
 
 
 def _separated(values: list[str] | None) -> list[str] | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stopwise.experiments.models import MODELS, Settings, search, tuned
+from stopwise.experiments.own import is_own
 from stopwise.experiments.presets import Preset, preset
 from stopwise.experiments.runs import run
 from stopwise.experiments.sweep import Job, Result, export_to, stored, sweep
@@ -46,6 +47,11 @@ class Condition:
     models: tuple[str, ...] | None = None
     large: bool = False
     data_steps: bool = False
+
+    @property
+    def for_any_model(self) -> bool:
+        """Whether the condition changes only how a model is trained, not an option of some models."""
+        return all(name.startswith("training.") or name == "polish" for name in self.changes)
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -119,6 +125,8 @@ def compare(
         for condition in conditions:
             for world in chosen:
                 for model in condition.model_names:
+                    if is_own(MODELS[model]) and not condition.for_any_model:
+                        continue
                     one = job(world, chosen[world], model, condition, repeat, found[world][model], sizes)
                     one = replace(one, export=export_to(export, one.name))
                     wanted = repeats or _repeats(sizes, world, condition)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stopwise.datasets import Split, load
+from stopwise.datasets import Split, japanese_vowels, load
 
 VALIDATION_SEED = 0
 VALIDATION_SHARE = 0.2
@@ -118,7 +118,8 @@ def ready(name: str, most: int | None = None, stride: int = 1, prepare: str | No
     Parameters
     ----------
     name
-        As for `stopwise.datasets.load`, or "nosaic_mnist", which is computed from "mnist".
+        As for `stopwise.datasets.load`; or "nosaic_mnist", which is computed from "mnist", or
+        "japanese_vowels", which ships with stopwise.
     most
         Largest number of series in each part; larger parts are subsampled at random. If None, there is no
         limit.
@@ -171,8 +172,8 @@ def part_of(
 
 
 def split_of(name: str, folder: Path | None = None) -> Split:
-    """Return a dataset as stored, or the features of "nosaic_mnist"; see `stopwise.experiments.nosaic`."""
-    return _nosaic() if name == "nosaic_mnist" else load(name, folder)
+    """Return a dataset as stored, or one of `OWN`."""
+    return OWN[name]() if name in OWN else load(name, folder)
 
 
 def _nosaic() -> Split:
@@ -180,3 +181,27 @@ def _nosaic() -> Split:
     from stopwise.experiments.nosaic import features
 
     return features()
+
+
+def _vowels() -> Split:
+    """Return Japanese Vowels, padded at the end."""
+    train, test = japanese_vowels()
+    names = np.unique(train.y)
+    steps = max(map(len, [*train.X, *test.X]))
+
+    def padded(series: list[np.ndarray]) -> np.ndarray:
+        return np.stack([np.pad(x, ((0, steps - len(x)), (0, 0))) for x in series])
+
+    return Split(
+        padded(train.X),
+        np.searchsorted(names, train.y),
+        padded(test.X),
+        np.searchsorted(names, test.y),
+        tuple(names.tolist()),
+        np.array([len(x) for x in train.X]),
+        np.array([len(x) for x in test.X]),
+        None,
+    )
+
+
+OWN: dict[str, Callable[[], Split]] = {"nosaic_mnist": _nosaic, "japanese_vowels": _vowels}
