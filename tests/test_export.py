@@ -26,6 +26,7 @@ MODELS = [
     {"model": "b2bsqrt", "order": 2, "activation": "b2blog"},
     {"model": "tanh", "order": None, "formula": "oblivion"},
     {"model": "tandemformer", "order": 2, "positions": "learned"},
+    {"model": "tandemformer", "order": 1, "positions": "learned", "width": 5},
     {"model": "prefix"},
 ]
 

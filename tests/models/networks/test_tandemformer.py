@@ -23,12 +23,14 @@ def test_parameters_reach_the_network():
     assert isinstance(block.norm1, torch.nn.LayerNorm)
     assert block.dropout.p == net.head[1].p == 0.25
     assert net.places.shape == (3, 3)
+    assert fitted(order=1, width=5, positions="learned").net_.places.shape == (2, 5)
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
         ({"heads": 0}, "`heads` must be >= 1; got 0"),
+        ({"width": 0}, "`width` must be >= 1; got 0"),
         ({"pooling": "npp"}, "`pooling` must be one of .*Did you mean 'nsp'"),
         ({"formula": "tandm"}, "`formula` must be one of .*Did you mean 'tandem'"),
     ],

@@ -43,6 +43,10 @@ class Tandemformer(NetworkModel):
         Dropout rate in the blocks and in the MLP.
     loss, llre_ratio, polish, training
         As for `Accumulator`.
+    width
+        Size of the tokens, to which a linear layer maps the samples. None means that the samples are the
+        tokens, as in the paper. With few channels, positions and samples share few dimensions, so that
+        attention can hardly tell which sample came when: use 32 or more.
 
     Examples
     --------
@@ -70,6 +74,7 @@ class Tandemformer(NetworkModel):
         llre_ratio: float = 0.5,
         polish: bool = True,
         training: Training | None = None,
+        width: int | None = None,
     ) -> None:
         self.order = order
         self.blocks = blocks
@@ -86,6 +91,7 @@ class Tandemformer(NetworkModel):
         self.llre_ratio = llre_ratio
         self.polish = polish
         self.training = training
+        self.width = width
 
     def build(self, channels: int, classes: int, order: int | None, steps: int) -> TandemformerModule:
         """Build an untrained network; see `NetworkModel.build`."""
@@ -103,4 +109,5 @@ class Tandemformer(NetworkModel):
             layer_norm=self.layer_norm,
             positions=self.positions,
             dropout=self.dropout,
+            width=self.width,
         )

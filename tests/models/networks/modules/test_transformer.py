@@ -127,6 +127,23 @@ def test_evidence_and_gradients_equal_plain_implementation(
             torch.testing.assert_close(one, other, rtol=10 * close, atol=10 * close)
 
 
+@pytest.mark.parametrize("options", [{}, {"layer_norm": True}, {"blocks": 2}, {"pooling": "one-token"}])
+def test_wide_tokens_are_linear_maps_of_the_samples(form, options):
+    torch.manual_seed(0)
+    wide = TandemformerModule(3, CLASSES, 2, width=CHANNELS, positions="learned", **options, **SIZES).double()
+    plain = TandemformerModule(CHANNELS, CLASSES, 2, positions="learned", **options, **SIZES).double()
+    plain.load_state_dict({name: value for name, value in wide.state_dict().items() if "embed" not in name})
+    x = torch.randn(2, STEPS, 3, dtype=torch.float64)
+    tokens = x @ wide.embed.weight.T + wide.embed.bias
+    found, expected = wide(x, multiplets=True), plain(tokens, multiplets=True)
+    torch.testing.assert_close(found.scores, expected.scores)
+    torch.testing.assert_close(found.multiplets, expected.multiplets)
+    gradients = [
+        torch.autograd.grad(one.scores.square().sum(), wide.embed.weight) for one in (found, expected)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
 def test_dropout_is_active_in_training_only(form):
     net = TandemformerModule(CHANNELS, CLASSES, 3, dropout=0.5)
     x = torch.randn(2, STEPS, CHANNELS)

@@ -34,6 +34,8 @@ NETWORKS = [
     (TandemformerModule, 3, {"pooling": "one-token", "positions": "sinusoidal"}),
     (TandemformerModule, 2, {"blocks": 2, "heads": 3, "head_size": 4, "layer_norm": True}),
     (TandemformerModule, 8, {"blocks": 2, "pooling": "one-token", "layer_norm": True}),
+    (TandemformerModule, 2, {"width": 6, "positions": "learned"}),
+    (TandemformerModule, 0, {"width": 2, "pooling": "one-token"}),
 ]
 
 

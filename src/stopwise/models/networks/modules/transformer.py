@@ -87,6 +87,8 @@ class TandemformerModule(WindowIntegrator):
         Dropout rate in the blocks and in the MLP. With one block and pooling "nsp" or "gap", dropout in the
         block applies to the heads and units after they are summed over the tokens of a prefix, not to the
         heads and units of each token.
+    width
+        Size of the tokens, to which a linear layer maps the samples. If None, the samples are the tokens.
 
     Examples
     --------
@@ -112,20 +114,23 @@ class TandemformerModule(WindowIntegrator):
         layer_norm: bool = False,
         positions: str = "none",
         dropout: float = 0.0,
+        width: int | None = None,
     ) -> None:
         super().__init__(channels, classes, order, formula)
+        self.embed = None if width is None else nn.Linear(channels, check_integer("width", width, 1))
+        self.size = size = channels if width is None else width  # of a token
         self.pooling = check_choice("pooling", pooling, POOLINGS)
         check_choice("positions", positions, POSITIONS)
         sizes = {"blocks": blocks, "heads": heads, "head_size": head_size, "feed_forward": feed_forward}
-        for name, size in (sizes | {"mlp": mlp}).items():
-            check_integer(name, size, 1)
+        for name, value in (sizes | {"mlp": mlp}).items():
+            check_integer(name, value, 1)
         check_real("dropout", dropout, 0, 1, open_high=True)
         self.blocks = nn.ModuleList(
-            Block(channels, heads, head_size, feed_forward, layer_norm, dropout) for _ in range(blocks)
+            Block(size, heads, head_size, feed_forward, layer_norm, dropout) for _ in range(blocks)
         )
-        self.token = nn.Parameter(torch.randn(channels) * 0.02) if pooling == "one-token" else None
-        self.places = _places(positions, order + 1, channels)
-        self.read = nn.Linear(channels, mlp)
+        self.token = nn.Parameter(torch.randn(size) * 0.02) if pooling == "one-token" else None
+        self.places = _places(positions, order + 1, size)
+        self.read = nn.Linear(size, mlp)
         self.head = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), nn.Linear(mlp, classes))
 
     @property
@@ -135,6 +140,7 @@ class TandemformerModule(WindowIntegrator):
 
     def windows(self, x: Tensor, multiplets: bool) -> WindowLogits:
         """Return the logits of the windows of x (B, T, D)."""
+        x = x if self.embed is None else self.embed(x)
         steps = x.shape[1]
         samples = min(steps, self.order + 1)
         every = range(1, samples + 1)

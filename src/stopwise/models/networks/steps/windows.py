@@ -73,20 +73,21 @@ class TandemformerStep(WindowStep):
 
     def __init__(self, net: TandemformerModule, xp: Any = np) -> None:
         super().__init__(net, xp)
-        self.pooling = net.pooling
+        self.pooling, self.size = net.pooling, net.size
+        self.embed = None if net.embed is None else self.linear(net.embed)
         self.places = None if net.places is None else self.floats(net.places)
         self.token = None if net.token is None else self.floats(net.token)
         self.blocks = [_BlockStep(block, self) for block in net.blocks]  # type: ignore[arg-type]
         self.read, self.head = self.linear(net.read), self.linear(net.readout)
 
     def kept(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of the stored samples."""
-        return {"samples": (self.order + 1, self.channels)}
+        """Return the shape of the stored samples, as tokens."""
+        return {"samples": (self.order + 1, self.size)}
 
     def __call__(self, state: State, x: Array) -> State:
         """Return the state after a sample x (S, D) of each stream."""
         xp, time, samples = self.xp, state["time"], state["samples"]
-        x = x[:, None]
+        x = (x if self.embed is None else x @ self.embed[0] + self.embed[1])[:, None]
         moved = xp.concatenate([samples[:, 1:], x], 1)
         here = xp.arange(self.order + 1)[None, :, None] == time[:, None, None]
         samples = xp.where((time > self.order)[:, None, None], moved, xp.where(here, x, samples))
