@@ -118,7 +118,8 @@ def compare(
     chosen = {name: worlds(sizes)[name] for name in world_names}
     found = search(chosen, sizes, search_file(folder, sizes), workers=workers, progress=progress)
     conditions = list(conditions)
-    jobs, further = [], []
+    jobs: list[Job] = []
+    further: list[Job] = []
     seen: dict[str, Any] = {}
     same: dict[str, str] = {}  # names of runs that equal a run of the main comparison, by their own name
     for repeat in range(max(repeats or 0, sizes.main_repeats)):

@@ -186,21 +186,16 @@ def _nosaic() -> Split:
 def _vowels() -> Split:
     """Return Japanese Vowels, padded at the end."""
     train, test = japanese_vowels()
-    names = np.unique(train.y)
-    steps = max(map(len, [*train.X, *test.X]))
-
-    def padded(series: list[np.ndarray]) -> np.ndarray:
-        return np.stack([np.pad(x, ((0, steps - len(x)), (0, 0))) for x in series])
-
+    names = np.unique(np.asarray(train.y))
+    steps = max(len(x) for part in (train, test) for x in list(part.X))  # type: ignore[arg-type]
+    padded, labels, lengths = [], [], []
+    for part in (train, test):
+        series: list[np.ndarray] = list(part.X)  # type: ignore[arg-type]
+        padded.append(np.stack([np.pad(x, ((0, steps - len(x)), (0, 0))) for x in series]))
+        labels.append(np.searchsorted(names, np.asarray(part.y)))
+        lengths.append(np.array([len(x) for x in series]))
     return Split(
-        padded(train.X),
-        np.searchsorted(names, train.y),
-        padded(test.X),
-        np.searchsorted(names, test.y),
-        tuple(names.tolist()),
-        np.array([len(x) for x in train.X]),
-        np.array([len(x) for x in test.X]),
-        None,
+        padded[0], labels[0], padded[1], labels[1], tuple(names.tolist()), lengths[0], lengths[1], None
     )
 
 

@@ -89,7 +89,7 @@ def search(
 
 def _search_rates(found: Ready, settings: dict[str, Any], epochs: int) -> dict[str, Any]:
     """Compare learning rates of a model from a file, whose other options are not known."""
-    trials = []
+    trials: list[dict[str, Any]] = []
     for rate in RATES:
         tried = settings | {"training.learning_rate": rate}
         clf = classifier(tried | {"training.max_epochs": epochs, "random_state": 0}, progress=False)
@@ -100,7 +100,7 @@ def _search_rates(found: Ready, settings: dict[str, Any], epochs: int) -> dict[s
         except FloatingPointError:
             area = 1.0
         trials.append({"settings": tried, "ausat": area})
-    best = min(trials, key=lambda trial: trial["ausat"])
+    best = min(trials, key=lambda trial: float(trial["ausat"]))
     return {"best": best["settings"], "ausat": best["ausat"], "trials": trials}
 
 

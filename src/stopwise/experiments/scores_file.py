@@ -61,4 +61,4 @@ def write_scores(
         arrays["true_scores"] = truth
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as [temporary], temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+        np.savez_compressed(file, allow_pickle=False, **arrays)

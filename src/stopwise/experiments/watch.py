@@ -56,7 +56,7 @@ class Watch:
         errors = [one["llr_error"] for one in self.records]
         if not errors or self.compare(clf)[0] <= min(errors):
             return None
-        clf.model_.net_.load_state_dict(self.best)  # type: ignore[attr-defined]
+        clf.model_.net_.load_state_dict(self.best)
         return int(np.argmin(errors)) + 1
 
     def history(self) -> dict[str, list[float]]:
