@@ -1,6 +1,7 @@
 """Figure 4: an end-to-end run on a small dataset, and its parts."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,6 +57,19 @@ def test_figure_is_drawn_and_finished_runs_are_not_repeated(toy, tmp_path, monke
     )
     assert table["error_at"]["accumulator"] == [run["error_at"] for run in runs]
     assert table["points"]["accumulator, SPRT"]["runs"] == 2
+
+
+def test_peers_can_be_left_out(toy, tmp_path, monkeypatch):
+    """Otherwise medium sizes need aeon."""
+    monkeypatch.setitem(protocols.PRESETS, "quick", replace(TINY, peer_repeats=1, repeats=1))
+    monkeypatch.setattr(fig4, "run_peer", None)
+    monkeypatch.setattr(fig4, "MODELS", {name: fig4.MODELS[name] for name in ("TANDEM-LLLR", "accumulator")})
+    command = ["reproduce", "fig4", "--data", "toy", "--out", str(tmp_path), "--workers", "1"]
+    assert CliRunner().invoke(app, command).exit_code == 1
+    result = CliRunner().invoke(app, [*command, "--no-peers"])
+    assert result.exit_code == 0, result.output
+    table = json.loads((tmp_path / "fig4-toy-quick.json").read_text())
+    assert not set(fig4.PEERS) & set(table["points"])
 
 
 def test_changed_plan_runs_all_jobs_again(toy, tmp_path, monkeypatch):
@@ -133,7 +147,6 @@ def test_fixed_time_errors_are_macro_errors_at_these_steps():
     wrong = (scores.argmax(2) != y[:, None])[:, [0, 5]]
     macro = [np.mean([column[y == k].mean() for k in (0, 1)]) for column in wrong.T]
     assert errors == pytest.approx(macro)
-
 
 
 # The protocol of the paper

@@ -25,12 +25,15 @@ OPTIONS = {
     "export": "--export",
     "sets": "--sets",
     "methods": "--methods",
+    "peers": "--no-peers",
 }
 
 
 @app.command()
 def reproduce(
-    figure: Annotated[str, typer.Argument(help=f"What to reproduce: {', '.join(FIGURES)}; or all (but archive).")],
+    figure: Annotated[
+        str, typer.Argument(help=f"What to reproduce: {', '.join(FIGURES)}; or all (but archive).")
+    ],
     preset: Annotated[
         str,
         typer.Option(
@@ -64,6 +67,9 @@ def reproduce(
         str | None,
         typer.Option(help="For fig4: own (default), or paper for the paper's search space and order 10."),
     ] = None,
+    peers: Annotated[
+        bool, typer.Option(help="For fig4: also run the early classifiers of aeon, in their own environment.")
+    ] = True,
     add: Annotated[
         Path | None, typer.Option(help="Python file with models of your own, which join the comparison.")
     ] = None,
@@ -105,8 +111,9 @@ def reproduce(
         "export": export,
         "sets": _separated(sets),
         "methods": _separated(methods),
+        "peers": None if peers else False,
     }
-    chosen = {name: value for name, value in given.items() if value}
+    chosen = {name: value for name, value in given.items() if value not in (None, [])}
     for name in chosen:
         if figure not in (ALL, *_figures_with(name)):
             raise typer.BadParameter(

@@ -19,7 +19,7 @@ from stopwise.experiments.real import plan
 from stopwise.experiments.real_runs import run, search
 from stopwise.experiments.score_average import NAME, run_average
 from stopwise.experiments.statistics import mean_and_sem, p_of_beating
-from stopwise.experiments.sweep import Job, Result, export_to, sweep
+from stopwise.experiments.sweep import Job, Result, export_to, stored, sweep
 from stopwise.experiments.tables import write_table
 
 BASELINES: dict[str, Settings] = {
@@ -43,12 +43,13 @@ def reproduce(
     workers: int = -1,
     progress: bool = True,
     protocol: str = "own",
+    peers: bool = True,
     export: Path | None = None,
 ) -> list[Path]:
     """Tune the models, run the missing jobs, test significance and draw.
 
     The result file is ``<data>-<preset>.jsonl``, the table ``fig4-<data>-<preset>.json``. With the protocol
-    "paper" the names end in ``-paper-protocol``.
+    "paper" the names end in ``-paper-protocol``. With peers=False, only finished runs of peers are shown.
     """
     sizes = protocols.sizes_of(protocol, name)
     stem = f"{data}-{name}" + ("-paper-protocol" if protocol == "paper" else "")
@@ -96,12 +97,16 @@ def reproduce(
         for repeat in range(repeats or sizes.repeats)
     ]
     results |= sweep(run_average, averages, path, title=f"{data}: {NAME}", workers=workers, progress=progress)
-    peers = [
+    others = [
         Job(f"{peer}_{repeat}", shared | {"peer": peer, "repeat": repeat})
         for repeat in range(sizes.peer_repeats)
         for peer in PEERS
     ]
-    results |= sweep(run_peer, peers, path, title=f"{data}: peers", workers=workers, progress=progress)
+    results |= (
+        stored(others, path)
+        if not peers
+        else sweep(run_peer, others, path, title=f"{data}: peers", workers=workers, progress=progress)
+    )
     table = _table(results)
     table["settings"] = {model: found[f"tune_{model}"]["best"] for model in MODELS}
     write_table(folder / f"fig4-{stem}.json", table)
