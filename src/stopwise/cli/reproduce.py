@@ -83,7 +83,9 @@ def reproduce(
     ] = None,
     methods: Annotated[
         list[str] | None,
-        typer.Option(help="For archive: only these methods, separated by commas; can be repeated."),
+        typer.Option(
+            help="For archive and precision: only these methods, separated by commas; can be repeated."
+        ),
     ] = None,
 ) -> None:
     """Reproduce a figure of the paper, or a comparison on data with known log-likelihood ratios.

@@ -1,7 +1,7 @@
-"""Precision on worlds with exact LLRs: the default classifier, and the models of the paper.
+"""Precision on worlds with exact LLRs: the accumulator, and the models of the paper.
 
-Unlike in the figures of the paper, the default classifier chooses its order from the data. The "lifted"
-variants of the paper's models have the same advantages as the default: the order of the world, the multiplet
+Unlike in the figures of the paper, the accumulator chooses its order from the data. The "lifted" variants of
+the paper's models have the same advantages: the order of the world, the multiplet
 loss and the polish. Where the order of the samples matters, the lifted TANDEMformer has learned positions and
 tokens that are wider than the few channels.
 """
@@ -17,6 +17,7 @@ from stopwise import plots
 from stopwise.experiments.limits import limits
 from stopwise.experiments.models import Settings
 from stopwise.experiments.presets import Preset, preset
+from stopwise.experiments.result_file import read_records
 from stopwise.experiments.runs import run
 from stopwise.experiments.statistics import mean_and_sem
 from stopwise.experiments.sweep import Job, Result, export_to, sweep
@@ -24,7 +25,7 @@ from stopwise.experiments.tables import write_table
 from stopwise.models import PAPER_GAUSSIAN
 from stopwise.validation import check_choice
 
-DEFAULT = "stopwise default"
+OURS = "accumulator"
 # Worlds with few channels, whose evidence is harder to find: factor on the epochs of all models.
 LONGER = {"autoregressive": 3, "hidden_markov": 3}
 KEYS = ("llr_error", "relative", "slope", "ausat", "oracle_ausat", "order", "fit_seconds")
@@ -48,7 +49,7 @@ def worlds(sizes: Preset) -> dict[str, dict[str, Any]]:
 
 def models(world: str) -> dict[str, Settings]:
     """Return the settings of the models that run on a world, by name."""
-    tried: dict[str, Settings] = {DEFAULT: {"model": "accumulator"}}
+    tried: dict[str, Settings] = {OURS: {"model": "accumulator"}}
     if not world.startswith("gaussian"):  # `main` runs these models on Gaussian worlds
         tried["B2Bsqrt-TANDEM"] = PAPER_GAUSSIAN | {"model": "b2bsqrt"}
         tried["TANDEMformer"] = PAPER_GAUSSIAN | {"model": "tandemformer", "positions": "sinusoidal"}
@@ -68,9 +69,13 @@ def reproduce(
     workers: int = -1,
     progress: bool = True,
     world_names: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     export: Path | None = None,
 ) -> list[Path]:
-    """Run the missing jobs, write ``precision-<preset>.json`` and draw one picture per world."""
+    """Run the missing jobs, write ``precision-<preset>.json`` and draw one picture per world.
+
+    With `methods`, only these models are run; the tables also have the stored runs of the others.
+    """
     sizes = preset(name)
     known = worlds(sizes)
     chosen = {world: known[check_choice("--world", world, known)] for world in world_names or known}
@@ -89,10 +94,12 @@ def reproduce(
         for repeat in range(repeats or sizes.repeats)
         for world, arguments in chosen.items()
         for model, settings in models(world).items()
+        if not methods or model in methods
     ]
     jobs = [replace(one, export=export_to(export, one.name)) for one in jobs]
     path = folder / f"precision-{name}.jsonl"
     results = sweep(run, jobs, path, title="runs", workers=workers, progress=progress)
+    results = {name: record["result"] for name, record in read_records(path).items()} | results
     two_classes = {world: chosen[world] for world, order in LIFTED.items() if not order and world in chosen}
     bounds = limits(two_classes, sizes, path, workers=workers, progress=progress)
     table = {world: _row(results, world, bounds.get(world)) for world in chosen}
@@ -140,7 +147,7 @@ def _summary(values: list[float]) -> dict[str, float] | None:
 def _picture(results: Mapping[str, Result], world: str, row: Mapping[str, Any]) -> Any:
     runs = {model: _runs(results, world, model) for model in models(world)}
     errors = {model: [run["llr_error"] for run in found] for model, found in runs.items() if found}
-    first = runs[DEFAULT][0]
+    first = runs[OURS][0]
     return plots.llr_error_bars(
         errors,
         limit=row.get("limits", {}).get("single"),
