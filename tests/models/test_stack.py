@@ -140,9 +140,28 @@ def test_a_hopeless_model_is_dropped_after_a_short_fit():
     assert stack.report_["tried"][1]["series"] == 20
     fits.clear()
     stack = sw.models.Stack([sw.models.Prefix(kernels=16), Counted(scale=0.5)]).fit(data)
-    assert fits[:6] == [80] * 6  # a short fit, and five folds
+    assert fits == [80, 80]  # a short fit, and one fold
+    assert stack.report_["tried"][1]["outcome"].startswith("dropped after one fold: log loss ")
+
+
+def test_a_model_that_may_pay_is_judged_on_all_folds():
+    data, x = examples(n=100)
+    fits = []
+
+    class Both(Fixed):
+        def fit(self, examples, validation=None, **options):
+            fits.append(len(examples))
+            return super().fit(examples, validation, **options)
+
+        def scores(self, x):
+            return Fixed.scores(self, x.sum(axis=-1, keepdims=True))
+
+    stack = sw.models.Stack([sw.models.Prefix(kernels=16), Both(scale=0.5)]).fit(data)
+    assert fits == [80] * 5 + [100]  # five folds, then all series
     assert stack.report_["tried"][1]["series"] == 100
+    assert [type(model) for model in stack.models_] == [Both]
     assert np.isfinite(stack.held_out_scores_).all()
+    assert np.allclose(stack.held_out_scores_, stack.scores(x))
 
 
 def test_models_are_judged_on_the_folds_of_the_prefix_model():

@@ -63,16 +63,17 @@ class Trial:
         """Mean log loss of the series that were held out."""
         return float(np.nanmean(self.losses))
 
-    def drop_if_hopeless(self, best: Trial, factor: float) -> None:
+    def drop_if_worse(self, best: Trial, factor: float, after: str) -> bool:
         """Drop the model if its loss is higher than that of the best on the same series by a factor."""
         there = ~np.isnan(self.losses)
         other = float(np.nanmean(best.losses[there]))
         if self.loss > factor * other:
             self.dropped = True
             self.outcome = (
-                f"dropped after a short fit: log loss {self.loss:.3g} on {there.sum()} held-out series, "
+                f"dropped after {after}: log loss {self.loss:.3g} on {there.sum()} held-out series, "
                 f"{other:.3g} of {best.name}"
             )
+        return self.dropped
 
     def described(self, best: Trial, weight: float) -> dict[str, Any]:
         """Return the trial as JSON values."""

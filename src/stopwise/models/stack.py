@@ -22,8 +22,9 @@ from stopwise.models.step import Step
 
 DEFAULT = ("prefix", "accumulator")
 JUDGED = 0.2  # share of the series on which models are compared if folds are not possible
-# A model is dropped after a short fit if its log loss is higher than the best by this factor.
-HOPELESS = 1.5
+# A model is dropped if its log loss on the first fold is higher than the best by this factor: after a short
+# fit, and after a full one.
+HOPELESS, WORSE = 1.5, 1.1
 # Up to these sizes, models that do not cross-fit are fitted once per fold; beyond, one fold is enough.
 MOST_SERIES, MOST_NUMBERS = 1000, 200_000
 
@@ -35,9 +36,9 @@ class Stack(Model):
 
     Each model scores series that it was not fitted to, in five folds: of whole groups, or contiguous within
     each class. A model that cross-fits, such as `Prefix`, scores all series. Another one is first fitted for
-    a short time to the series outside one fold; if its log loss on this fold is 1.5 times that of the best
-    model or more, it is dropped. If not, it is fitted and scored fold by fold, or on one fold if there are
-    many series.
+    a short time to the series outside one fold; if its log loss on this fold is more than 1.5 times that of
+    the best model, it is dropped. If not, it is fitted to these series, and dropped if its loss is more than
+    1.1 times the best. With few series, the other folds follow.
 
     The model with the least log loss is kept as it is. A weighted sum of the scores of several models
     replaces it only if its loss is lower by more than two standard errors of the paired difference. Networks
@@ -250,12 +251,16 @@ def _tried(
         rest = np.setdiff1d(everything, folds[0])
         fit(short, examples.subset(rest), f"{label}-short")
         trial = Trial.of_folds(model, {0: short}, folds, examples)
-        trial.drop_if_hopeless(best, HOPELESS)
-        if trial.dropped:
+        if trial.drop_if_worse(best, HOPELESS, "a short fit"):
             return trial
+
+    def without(j: int) -> Model:
+        return fit(clone(model), examples.subset(np.setdiff1d(everything, folds[j])), f"{label}-fold-{j}")
+
+    judged = {0: without(0)}
+    trial = Trial.of_folds(model, judged, folds, examples, fitted=model.cross_fits)
     many = len(examples) > MOST_SERIES or len(examples) * examples.steps * examples.channels > MOST_NUMBERS
-    judged = {
-        j: fit(clone(model), examples.subset(np.setdiff1d(everything, folds[j])), f"{label}-fold-{j}")
-        for j in range(1 if many or best is None else len(folds))
-    }
-    return Trial.of_folds(model, judged, folds, examples, fitted=model.cross_fits)
+    if best is None or many or trial.drop_if_worse(best, WORSE, "one fold"):
+        return trial
+    judged |= {j: without(j) for j in range(1, len(folds))}
+    return Trial.of_folds(model, judged, folds, examples)
