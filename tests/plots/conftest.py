@@ -28,6 +28,19 @@ def estimates(truth):
 
 
 @pytest.fixture(scope="session")
+def unequal_lengths():
+    """Return a function that returns scores with NaN from step 20 - i % 10 of series i on."""
+
+    def cut(scores):
+        copy = scores.copy()
+        for i, series in enumerate(copy):
+            series[20 - i % 10 :] = np.nan
+        return copy
+
+    return cut
+
+
+@pytest.fixture(scope="session")
 def texts():
     """Return a function that returns all texts of a figure or panel."""
 

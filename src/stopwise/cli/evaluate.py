@@ -76,7 +76,8 @@ def evaluate(
     curve = sat_curve(scores, y, lengths)
     drawn = None
     if picture is not None:
-        drawn, _ = plots.save(plots.sat_curves({clf.model_.name or "model": curve}), picture)
+        name = clf.model_.name or "model"
+        drawn, _ = plots.save(plots.sat_curves({name: curve}, points={name: rows[0]}), picture)
     if as_json:
         print(
             json.dumps(

@@ -1,7 +1,9 @@
 """Plots of log-likelihood ratios (LLRs), speed-accuracy tradeoffs, stopping rules, costs and ranks.
 
-Every plot function returns a matplotlib `Figure` and does not change the global state of pyplot. `save`
-writes a figure to files.
+Every plot function returns a matplotlib `Figure`, which a notebook displays, and does not change the global
+state of pyplot. With `ax`, it draws on the axes of a figure of your own and returns that figure; pyplot shows
+that one at the end of a cell, so end the line with a semicolon to see it once. `save` writes a figure to
+files.
 """
 
 from stopwise.plots.conditions import llr_errors_by_condition
@@ -10,12 +12,13 @@ from stopwise.plots.critical_difference import critical_difference
 from stopwise.plots.drift import llr_drift
 from stopwise.plots.errors import llr_error_bars
 from stopwise.plots.guarantees import guarantees
-from stopwise.plots.llr import llr_scatter, llr_trajectories
 from stopwise.plots.loss_slope import loss_slope
 from stopwise.plots.sat import sat_curves
 from stopwise.plots.sat_bands import sat_bands
+from stopwise.plots.scatter import llr_scatter
 from stopwise.plots.stopping_boundaries import stopping_boundaries, stopping_thresholds
 from stopwise.plots.style import save
+from stopwise.plots.trajectories import llr_trajectories
 
 __all__ = [
     "cost_scatter",

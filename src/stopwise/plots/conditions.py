@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stopwise.plots.style import COLORS, DASHES, GRAY, MARKERS, TRUTH_COLOR, finish, mean_and_sem
+from stopwise.plots.style import (
+    COLORS,
+    DASHES,
+    GRAY,
+    MARKERS,
+    TRUTH_COLOR,
+    Drawing,
+    NotebookFigure,
+    drawing,
+    mean_and_sem,
+)
 
 # panel → condition → model → errors of the runs
 Panels = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
@@ -21,6 +33,7 @@ def llr_errors_by_condition(
     limits: Mapping[str, float] | None = None,
     trivial: Mapping[str, float] | None = None,
     title: str | None = None,
+    ax: Any = None,
 ) -> Figure:
     """Plot mean LLR errors with standard errors in a grid of panels.
 
@@ -35,12 +48,14 @@ def llr_errors_by_condition(
     trivial
         Error of always predicting 0 in each row, shown as a dotted line.
     title
-        Title of the figure.
+        Title of the figure, or of `ax` if that is a single one.
+    ax
+        Matplotlib `Axes` to draw on, one per panel, row by row. If None, a new figure is created.
 
     Returns
     -------
     figure
-        A matplotlib `Figure`.
+        The matplotlib `Figure`: a new one, or that of `ax`.
 
     Examples
     --------
@@ -60,9 +75,8 @@ def llr_errors_by_condition(
             for model in cell
         )
     )
-    widths = [max(len(next(iter(rows.values()))[panel]), 1) + 0.6 for panel in panels]
-    figure = Figure(figsize=(0.72 * sum(widths) + 1.0, 2.7 * len(rows) + 0.9), layout="constrained")
-    grid = figure.subplots(len(rows), len(panels), sharey="row", squeeze=False, width_ratios=widths)
+    canvas = _grid(rows, panels) if ax is None else drawing(ax, len(rows) * len(panels), 0, 0)
+    grid = np.array(canvas.panels, dtype=object).reshape(len(rows), len(panels))
     for number, (line, (row, content)) in enumerate(zip(grid, rows.items())):
         for axes, panel in zip(line, panels):
             _panel(axes, content[panel], models, (starred or {}).get(row, {}).get(panel, ()))
@@ -82,8 +96,16 @@ def llr_errors_by_condition(
         handles.append(Line2D([], [], color=TRUTH_COLOR, ls=DASHES, label="statistical limit"))
     if trivial:
         handles.append(Line2D([], [], color=GRAY, ls=":", label="predicting 0"))
-    finish(figure, title, handles)
-    return figure
+    return canvas.finish(title, handles)
+
+
+def _grid(rows: Mapping[str, Panels], panels: Sequence[str]) -> Drawing:
+    """Return a new figure with one panel per row and group; panels are wider for more conditions."""
+    widths = [max(len(next(iter(rows.values()))[panel]), 1) + 0.6 for panel in panels]
+    size = (0.72 * sum(widths) + 1.0, 2.7 * len(rows) + 0.9)
+    figure = NotebookFigure(figsize=size, layout="constrained")
+    grid = figure.subplots(len(rows), len(panels), sharey="row", squeeze=False, width_ratios=widths)
+    return Drawing(figure, grid.ravel().tolist(), own=True)
 
 
 def _panel(

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stopwise.plots.style import COLORS, DASHES, TRUTH_COLOR, figure_with_panels, finish, mean_and_sem
+from stopwise.plots.style import COLORS, DASHES, TRUTH_COLOR, drawing, mean_and_sem
 from stopwise.validation import check_real
 
 
@@ -18,6 +19,7 @@ def llr_error_bars(
     limit: float | None = None,
     trivial: float | None = None,
     title: str | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """Plot mean absolute LLR errors as horizontal bars, with the smallest error on top.
 
@@ -31,12 +33,14 @@ def llr_error_bars(
     trivial
         The error of always predicting 0, shown as a line.
     title
-        Title of the figure.
+        Title of the figure, or of `ax`.
+    ax
+        The matplotlib `Axes` to draw on. If None, a new figure is created.
 
     Returns
     -------
     figure
-        A matplotlib `Figure`.
+        The matplotlib `Figure`: a new one, or that of `ax`.
 
     Examples
     --------
@@ -47,7 +51,8 @@ def llr_error_bars(
     """
     means, sems = _means_and_sems(errors)
     names = sorted(means, key=means.__getitem__)
-    figure, (panel,) = figure_with_panels(1, width=6.2, height=1.1 + 0.42 * len(names))
+    canvas = drawing(ax, 1, width=6.2, height=1.1 + 0.42 * len(names))
+    (panel,) = canvas.panels
     values = [means[name] for name in names]
     whiskers = [sems[name] for name in names]
     rows = np.arange(len(names))
@@ -78,8 +83,7 @@ def llr_error_bars(
     panel.set_xlabel("mean absolute LLR error (nats)")
     panel.spines["left"].set_visible(False)
     panel.tick_params(axis="y", length=0)
-    finish(figure, title, [])
-    return figure
+    return canvas.finish(title, [])
 
 
 def _means_and_sems(errors: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, float]]:

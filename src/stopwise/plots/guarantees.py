@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from stopwise.plots.style import COLORS, DASHES, TRUTH_COLOR, figure_with_panels, finish
+from stopwise.plots.style import COLORS, DASHES, MARKERS, TRUTH_COLOR, drawing
 
 VIOLATED_COLOR = "#fbe9e4"
 BAND = (5, 95)  # percentiles of the draws
 
 
-def guarantees(levels: Any, panels: Mapping[str, Mapping[str, Any]], *, title: str | None = None) -> Figure:
+def guarantees(
+    levels: Any,
+    panels: Mapping[str, Mapping[str, Any]],
+    *,
+    title: str | None = None,
+    ax: Axes | Sequence[Axes] | None = None,
+) -> Figure:
     """Plot true error rates against guaranteed error rates.
 
     Above the diagonal the guarantee is violated.
@@ -31,12 +37,14 @@ def guarantees(levels: Any, panels: Mapping[str, Mapping[str, Any]], *, title: s
         rates have shape (A,), or (draws, A) for several draws of the calibration series. For draws, the
         median and the central 90 % are shown.
     title
-        Title of the figure.
+        Title of the figure, or of `ax`.
+    ax
+        Matplotlib `Axes` to draw on, one per panel. If None, a new figure is created.
 
     Returns
     -------
     figure
-        A matplotlib `Figure`.
+        The matplotlib `Figure`: a new one, or that of `ax`.
 
     Examples
     --------
@@ -57,19 +65,26 @@ def guarantees(levels: Any, panels: Mapping[str, Mapping[str, Any]], *, title: s
     }
     names = list(dict.fromkeys(name for lines in rates.values() for name in lines))
     colors = {name: COLORS[(1 - i) % len(COLORS)] for i, name in enumerate(names)}
-    figure, axes = figure_with_panels(len(rates), width=4.2, height=4.0)
-    for panel, (heading, lines) in zip(axes, rates.items()):
-        _draw(panel, levels, lines, colors)
+    canvas = drawing(ax, len(rates), width=4.2, height=4.0)
+    markers = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(names)}
+    for panel, (heading, lines) in zip(canvas.panels, rates.items()):
+        _draw(panel, levels, lines, colors, markers)
         panel.set_title(heading, fontsize=10)
-    axes[0].set_ylabel("true error rate (%)")
-    handles = [Line2D([], [], color=color, lw=2.2, marker="o", ms=4, label=n) for n, color in colors.items()]
+    canvas.panels[0].set_ylabel("true error rate (%)")
+    handles = [
+        Line2D([], [], color=color, lw=2.2, marker=markers[name], ms=4, label=name)
+        for name, color in colors.items()
+    ]
     handles.append(Line2D([], [], color=TRUTH_COLOR, ls=DASHES, lw=1.4, label="as guaranteed"))
-    finish(figure, title, handles)
-    return figure
+    return canvas.finish(title, handles)
 
 
 def _draw(
-    panel: Axes, levels: np.ndarray, lines: Mapping[str, np.ndarray], colors: Mapping[str, str]
+    panel: Axes,
+    levels: np.ndarray,
+    lines: Mapping[str, np.ndarray],
+    colors: Mapping[str, str],
+    markers: Mapping[str, str],
 ) -> None:
     top = 100 * max(levels[-1], max(float(np.percentile(draws, 95)) for draws in lines.values())) * 1.1
     right = 105 * levels[-1]
@@ -83,7 +98,7 @@ def _draw(
     )
     for name, draws in lines.items():
         low, middle, high = 100 * np.percentile(draws, [BAND[0], 50, BAND[1]], axis=0)
-        panel.plot(100 * levels, middle, color=colors[name], lw=2.2, marker="o", ms=4, zorder=3)
+        panel.plot(100 * levels, middle, color=colors[name], lw=2.2, marker=markers[name], ms=4, zorder=3)
         panel.fill_between(100 * levels, low, high, color=colors[name], alpha=0.25, lw=0, zorder=2)
     panel.set(xlabel="guaranteed error rate (%)", xlim=(0, right), ylim=(0, top))
     panel.yaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10]))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stopwise.plots.style import COLORS, GRAY, figure_with_panels, finish
+from stopwise.plots.style import COLORS, GRAY, drawing
 
 
-def loss_slope(marks: Mapping[str, float], *, title: str | None = None) -> Figure:
+def loss_slope(marks: Mapping[str, float], *, title: str | None = None, ax: Axes | None = None) -> Figure:
     """Plot the slope of the loss against the log-likelihood ratio (LLR), on a logarithmic axis.
 
     The absolute slope of `log(1 + exp(-λ))` is `1 / (1 + exp(λ))`. This is the contribution to the gradient
@@ -21,12 +22,14 @@ def loss_slope(marks: Mapping[str, float], *, title: str | None = None) -> Figur
     marks
         LLRs to mark, by label.
     title
-        Title of the figure.
+        Title of the figure, or of `ax`.
+    ax
+        The matplotlib `Axes` to draw on. If None, a new figure is created.
 
     Returns
     -------
     figure
-        A matplotlib `Figure`.
+        The matplotlib `Figure`: a new one, or that of `ax`.
 
     Examples
     --------
@@ -35,7 +38,8 @@ def loss_slope(marks: Mapping[str, float], *, title: str | None = None) -> Figur
     >>> figure.axes[0].get_yscale()
     'log'
     """
-    figure, (panel,) = figure_with_panels(1, width=6.2, height=3.2)
+    canvas = drawing(ax, 1, width=6.2, height=3.2)
+    (panel,) = canvas.panels
     llr = np.linspace(0, 1.25 * max(marks.values(), default=20.0), 400)
     panel.semilogy(llr, np.exp(-np.logaddexp(0, llr)), color=COLORS[0], lw=2.4)
     for name, value in marks.items():
@@ -51,5 +55,4 @@ def loss_slope(marks: Mapping[str, float], *, title: str | None = None) -> Figur
     )  # fmt: skip
     panel.set_xlabel("LLR of the true class (nats)")
     panel.set_ylabel("slope of the loss")
-    finish(figure, title, [])
-    return figure
+    return canvas.finish(title, [])

@@ -13,8 +13,7 @@ from stopwise.plots.style import (
     COLORS,
     GRAY,
     MARKERS,
-    figure_with_panels,
-    finish,
+    drawing,
     line_style,
     log_axis,
     mean_and_sem,
@@ -34,6 +33,7 @@ def sat_bands(
     points: Mapping[str, tuple[float, float]] | None = None,
     error_bars: bool = False,
     title: str | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """Plot mean macro error rates of repeated runs, with bands of one standard error.
 
@@ -56,12 +56,14 @@ def sat_bands(
         Draw standard errors as bars instead of bands, shade in gray, and print the largest p-value of each
         shaded interval.
     title
-        Title of the figure.
+        Title of the figure, or of `ax`.
+    ax
+        The matplotlib `Axes` to draw on. If None, a new figure is created.
 
     Returns
     -------
     figure
-        A matplotlib `Figure`.
+        The matplotlib `Figure`: a new one, or that of `ax`.
 
     Examples
     --------
@@ -72,7 +74,8 @@ def sat_bands(
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['*', '***']
     """
-    figure, (panel,) = figure_with_panels(1, width=7.6, height=4.4)
+    canvas = drawing(ax, 1, width=7.6, height=4.4)
+    (panel,) = canvas.panels
     at = np.asarray(times, dtype=float)
     handles = []
     for i, (name, runs) in enumerate(errors.items()):
@@ -106,9 +109,7 @@ def sat_bands(
         _shade(panel, at, p, "0.5" if error_bars else COLORS[4])
         if error_bars:
             _print_largest(panel, at, p)
-    finish(figure, title, [])
-    figure.legend(handles=handles, loc="outside right center", frameon=False)
-    return figure
+    return canvas.finish(title, handles, "right center")
 
 
 def _print_largest(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stopwise.plots.style import COLORS, GRAY, figure_with_panels, finish
+from stopwise.plots.classes import class_indices, class_names
+from stopwise.plots.style import COLORS, GRAY, drawing
 from stopwise.rules import Rule
-from stopwise.validation import check_class_indices, check_integer, check_real, check_scores
+from stopwise.validation import check_integer, check_real, check_scores
 
 # Number of LLRs on each side of 0 at which a rule is evaluated.
 PROBES = 1000
@@ -28,7 +30,9 @@ def stopping_boundaries(
     steps: int | None = None,
     max_llr: float | None = None,
     series: int = 8,
+    classes: Sequence[Any] | None = None,
     title: str | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """Plot the thresholds of rules over time, for two classes.
 
@@ -42,7 +46,7 @@ def stopping_boundaries(
     scores
         (n, T, 2) scores of series whose LLRs are also shown, with NaN after the end of a series; or None.
     y
-        (n,) class indices that set the colors of the LLRs.
+        (n,) true classes that set the colors of the LLRs: labels if `classes` is given, otherwise indices.
     steps
         Number of steps. If None, the number of steps of `scores`.
     max_llr
@@ -50,13 +54,17 @@ def stopping_boundaries(
         ends at 1.2 times the highest threshold.
     series
         Number of series to show, starting with the first.
+    classes
+        The labels of the two classes, such as `clf.classes_`. If None, the classes are 0 and 1.
     title
-        Title of the figure.
+        Title of the figure, or of `ax`.
+    ax
+        The matplotlib `Axes` to draw on. If None, a new figure is created.
 
     Returns
     -------
     figure
-        A matplotlib `Figure`.
+        The matplotlib `Figure`: a new one, or that of `ax`.
 
     Examples
     --------
@@ -74,13 +82,15 @@ def stopping_boundaries(
             "`steps` and `scores` are both None. Pass one of them to set the length of the time axis."
         )
     count = max(map(len, llrs)) if llrs is not None and steps is None else check_integer("steps", steps, 1)
-    labels = None if y is None or llrs is None else check_class_indices(y, len(llrs), 2)
+    names = class_names(classes, 2)
+    labels = None if y is None or llrs is None else class_indices(y, len(llrs), 2, classes)
     top = 20.0 if max_llr is None else check_real("max_llr", max_llr, 0, open_low=True, open_high=True)
     thresholds = {name: stopping_thresholds(rule, count, top) for name, rule in rules.items()}
     if max_llr is None:
         heights = np.abs(np.concatenate([np.ravel(pair) for pair in thresholds.values()]))
         top = 1.2 * max(np.max(heights[np.isfinite(heights)], initial=0.0), 1.0)
-    figure, (panel,) = figure_with_panels(1, width=7.0, height=4.2)
+    canvas = drawing(ax, 1, width=7.0, height=4.2)
+    (panel,) = canvas.panels
     time = np.arange(1, count + 1)
     panel.axhline(0, color="0.85", lw=0.8, zorder=0)
     for i, llr in enumerate((llrs or [])[: check_integer("series", series, 0)]):
@@ -97,13 +107,14 @@ def stopping_boundaries(
     for c, height, side in ((1, 0.97, "top"), (0, 0.03, "bottom")):
         color = "0.35" if labels is None else COLORS[1 - c]
         panel.text(
-            0.99, height, f"accept class {c}", transform=panel.transAxes, ha="right", va=side, color=color,
-            style="italic", bbox={"color": "white", "alpha": 0.8, "pad": 1},
+            0.99, height, f"accept class {names[c]}", transform=panel.transAxes, ha="right", va=side,
+            color=color, style="italic", bbox={"color": "white", "alpha": 0.8, "pad": 1},
         )  # fmt: skip
-    panel.set(xlabel="step", ylabel="LLR of class 1 over class 0 (nats)", xlim=(1, max(count, 2)))
+    panel.set(
+        xlabel="step", ylabel=f"LLR of class {names[1]} over class {names[0]} (nats)", xlim=(1, max(count, 2))
+    )
     panel.set_ylim(-top, top)
-    finish(figure, title, handles)
-    return figure
+    return canvas.finish(title, handles)
 
 
 def stopping_thresholds(rule: Rule, steps: int, max_llr: float = 20.0) -> tuple[np.ndarray, np.ndarray]:

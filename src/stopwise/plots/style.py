@@ -1,11 +1,15 @@
-"""Common style of all plots: a colorblind-safe palette (Okabe and Ito); true values are black and dashed."""
+"""Common style of all plots: a colorblind-safe palette (Okabe and Ito) and, for lines, dashes that differ.
+
+True values are black and dashed.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -20,6 +24,9 @@ TRUTH_COLOR = "black"
 DASHES = (0, (4, 3))
 GRAY = "0.55"
 MARKERS = "osD^vP"
+COLUMN_INCHES = 1.3  # width of a column of a legend
+# Five styles and six colors: neighbors differ in both, and 30 combinations are different.
+LINE_STYLES = ("-", "--", ":", "-.", (0, (3, 1, 1, 1, 1, 1)))
 
 
 class NotebookFigure(Figure):
@@ -66,9 +73,20 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
 
 
 def line_style(i: int) -> dict[str, Any]:
-    """Return the line style of model i; from the seventh model on, colors repeat with dash-dotted lines."""
-    ls = "-" if i < len(COLORS) else "-."
-    return {"color": COLORS[i % len(COLORS)], "lw": 2, "ls": ls, "zorder": 3}
+    """Return the style of line i; lines next to each other differ in color and in dashes."""
+    style = {"color": COLORS[i % len(COLORS)], "ls": LINE_STYLES[i % len(LINE_STYLES)]}
+    return style | {"lw": 2, "zorder": 3}
+
+
+def plain(name: Any) -> str:
+    r"""Return a name as text that matplotlib does not read as mathematics.
+
+    Examples
+    --------
+    >>> print(plain("5 $ to 9 $"))
+    5 \$ to 9 \$
+    """
+    return str(name).replace("$", r"\$")
 
 
 def mean_and_sem(runs: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -87,10 +105,49 @@ def mean_and_sem(runs: Any) -> tuple[np.ndarray, np.ndarray]:
     return mean, runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
 
 
-def figure_with_panels(
-    count: int, width: float, height: float, sharey: bool = False
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `count` panels, at most five per row."""
+class Drawing(NamedTuple):
+    """The axes to draw on, their figure, and whether the figure was created for them."""
+
+    figure: Figure
+    panels: list[Axes]
+    own: bool
+
+    def finish(self, title: str | None, handles: Sequence[Line2D], legend: str = "lower center") -> Figure:
+        """Add the title and the legend, and return the figure.
+
+        In a figure of its own, the legend is outside the panels. On the axes of a user, nothing outside of
+        them changes: the last one gets the legend, and a single one gets the title.
+        """
+        if title is not None and (self.own or len(self.panels) > 1):
+            self.figure.suptitle(title, weight="bold")
+        elif title is not None:
+            self.panels[0].set_title(title, weight="bold")
+        if handles and self.own:
+            fitting = max(2, int(self.figure.get_figwidth() / COLUMN_INCHES))
+            columns = min(len(handles), fitting) if legend == "lower center" else 1
+            self.figure.legend(handles=handles, loc=f"outside {legend}", ncols=columns, frameon=False)
+        elif handles:
+            self.panels[-1].legend(handles=handles, frameon=False, fontsize="small")
+        return self.figure
+
+
+def drawing(ax: Any, count: int, width: float, height: float, sharey: bool = False) -> Drawing:
+    """Return `count` panels: the given axes, or if None, those of a new figure, at most five per row.
+
+    Parameters
+    ----------
+    ax
+        One matplotlib `Axes`, or `count` of them in a sequence or an array; or None.
+    count
+        Number of panels.
+    width, height
+        Size of a panel in a new figure, in inches.
+    sharey
+        Whether the panels of a new figure share the y-axis. Given axes are never linked.
+    """
+    if ax is not None:
+        panels = given_axes(ax, count)
+        return Drawing(root_figure(panels[0]), panels, own=False)
     columns = min(count, 5)
     rows = -(-count // columns)
     figure = NotebookFigure(figsize=(max(width * columns, 4.2), height * rows), layout="constrained")
@@ -99,7 +156,32 @@ def figure_with_panels(
         unused.remove()
     for panel in grid[:count]:
         panel.spines[["top", "right"]].set_visible(False)
-    return figure, grid[:count]
+    return Drawing(figure, grid[:count], own=True)
+
+
+def given_axes(ax: Any, count: int) -> list[Axes]:
+    """Return the axes that a user passed as `ax` as a list; raise an error if they are not `count` axes."""
+    panels = [ax] if isinstance(ax, Axes) else list(np.array(ax, dtype=object).ravel())
+    if len(panels) != count or not all(isinstance(panel, Axes) for panel in panels):
+        wanted = "matplotlib Axes" if count == 1 else f"a sequence of {count} matplotlib Axes, one per panel"
+        what = f"{len(panels)} values" if len(panels) != count else "other objects"
+        raise ValueError(f"`ax` must be {wanted}; got {what}. Create them with plt.subplots(1, {count}).")
+    return panels
+
+
+def root_figure(panel: Axes) -> Figure:
+    """Return the figure that contains the axes, also if they are in a subfigure."""
+    figure: Any = panel.figure
+    while not isinstance(figure, Figure):
+        figure = figure.figure
+    return figure
+
+
+def same_limits(panels: Sequence[Axes]) -> None:
+    """Give all panels the same range of the y-axis."""
+    limits = np.array([panel.get_ylim() for panel in panels])
+    for panel in panels:
+        panel.set_ylim(limits[:, 0].min(), limits[:, 1].max())
 
 
 def log_axis(panel: Axes) -> None:
@@ -107,11 +189,3 @@ def log_axis(panel: Axes) -> None:
     panel.set_yscale("log")
     panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panel.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")
-
-
-def finish(figure: Figure, title: str | None, handles: list[Line2D]) -> None:
-    """Add the title, and a legend below the panels."""
-    if title is not None:
-        figure.suptitle(title, weight="bold")
-    if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
