@@ -8,6 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import stopwise as sw
+from plots.given import Given
 from stopwise import plots
 from stopwise.metrics import sat_curve
 from stopwise.plots import style
@@ -23,6 +24,7 @@ FIGURES = {
         1,
     ),
     "sat_bands": (lambda *_, **o: plots.sat_bands([1, 2], {"a": np.array([[0.4, 0.2], [0.5, 0.1]])}, **o), 1),
+    "decision": (lambda e, t, y, **o: plots.decision(Given(t[0], sw.SPRT(3.0)), t[0], **o), 2),
     "llr_error_bars": (
         lambda *_, **o: plots.llr_error_bars({"a": 3.0, "b": [1.0, 2.0]}, limit=0.5, trivial=4.0, **o),
         1,
@@ -35,7 +37,7 @@ FIGURES = {
     "loss_slope": (lambda *_, **o: plots.loss_slope({"a": 4.0}, **o), 1),
     "stopping_boundaries": (lambda *_, **o: plots.stopping_boundaries({"a": sw.SPRT(2.0)}, steps=5, **o), 1),
 }
-NOT_PLOTS = {"save", "stopping_thresholds"}
+NOT_PLOTS = {"save", "stopping_thresholds", "DecisionVideo", "decision_video"}
 
 
 def test_every_plot_is_in_the_tests():

@@ -9,6 +9,7 @@ files.
 from stopwise.plots.conditions import llr_errors_by_condition
 from stopwise.plots.cost_scatter import cost_scatter
 from stopwise.plots.critical_difference import critical_difference
+from stopwise.plots.decision import decision
 from stopwise.plots.drift import llr_drift
 from stopwise.plots.errors import llr_error_bars
 from stopwise.plots.guarantees import guarantees
@@ -19,10 +20,14 @@ from stopwise.plots.scatter import llr_scatter
 from stopwise.plots.stopping_boundaries import stopping_boundaries, stopping_thresholds
 from stopwise.plots.style import save
 from stopwise.plots.trajectories import llr_trajectories
+from stopwise.plots.video import DecisionVideo, decision_video
 
 __all__ = [
+    "DecisionVideo",
     "cost_scatter",
     "critical_difference",
+    "decision",
+    "decision_video",
     "guarantees",
     "llr_drift",
     "llr_error_bars",

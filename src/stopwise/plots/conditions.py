@@ -87,7 +87,7 @@ def llr_errors_by_condition(
             if number == 0:
                 axes.set_title(panel)
         line[0].set_ylabel(f"{row}\nLLR error (nats)")
-        _star(line, content, panels, (starred or {}).get(row, {}))
+        _star(list(line), content, panels, (starred or {}).get(row, {}))
     handles = [
         Line2D([], [], color=COLORS[i % 6], marker=MARKERS[i % 6], ls="", label=model)
         for i, model in enumerate(models)

@@ -115,7 +115,7 @@ def sat_curves(
             f"cut at {last:.3g} of {whole:.3g} steps", (1, 1), (-2, -2), xycoords="axes fraction",
             textcoords="offset points", ha="right", va="top", fontsize=9, color="0.35",
         )  # fmt: skip
-    return canvas.finish(title, handles, "right center")
+    return canvas.finish(title, handles, "outside right center")
 
 
 def _last_time(

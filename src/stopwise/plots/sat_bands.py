@@ -109,7 +109,7 @@ def sat_bands(
         _shade(panel, at, p, "0.5" if error_bars else COLORS[4])
         if error_bars:
             _print_largest(panel, at, p)
-    return canvas.finish(title, handles, "right center")
+    return canvas.finish(title, handles, "outside right center")
 
 
 def _print_largest(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -24,6 +24,8 @@ TRUTH_COLOR = "black"
 DASHES = (0, (4, 3))
 GRAY = "0.55"
 MARKERS = "osD^vP"
+Side = Literal["outside lower center", "outside right center"]
+BELOW: Final = "outside lower center"
 COLUMN_INCHES = 1.3  # width of a column of a legend
 # Five styles and six colors: neighbors differ in both, and 30 combinations are different.
 LINE_STYLES = ("-", "--", ":", "-.", (0, (3, 1, 1, 1, 1, 1)))
@@ -112,7 +114,7 @@ class Drawing(NamedTuple):
     panels: list[Axes]
     own: bool
 
-    def finish(self, title: str | None, handles: Sequence[Line2D], legend: str = "lower center") -> Figure:
+    def finish(self, title: str | None, handles: Sequence[Line2D], legend: Side = BELOW) -> Figure:
         """Add the title and the legend, and return the figure.
 
         In a figure of its own, the legend is outside the panels. On the axes of a user, nothing outside of
@@ -124,8 +126,8 @@ class Drawing(NamedTuple):
             self.panels[0].set_title(title, weight="bold")
         if handles and self.own:
             fitting = max(2, int(self.figure.get_figwidth() / COLUMN_INCHES))
-            columns = min(len(handles), fitting) if legend == "lower center" else 1
-            self.figure.legend(handles=handles, loc=f"outside {legend}", ncols=columns, frameon=False)
+            columns = min(len(handles), fitting) if legend == BELOW else 1
+            self.figure.legend(handles=handles, loc=legend, ncols=columns, frameon=False)
         elif handles:
             self.panels[-1].legend(handles=handles, frameon=False, fontsize="small")
         return self.figure

@@ -15,7 +15,7 @@ from stopwise.plots.estimates import check_estimates
 from stopwise.plots.style import COLORS, DASHES, GRAY, TRUTH_COLOR, drawing, line_style, same_limits
 from stopwise.validation import check_integer, check_real
 
-LONGEST_LABEL = 36  # letters that fit beside a panel
+LONGEST_LABEL = 36  # letters that fit on the axis of a panel
 
 
 def llr_trajectories(
