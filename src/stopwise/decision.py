@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from stopwise import markup
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -141,3 +143,22 @@ class Decisions:
         return (
             f"Decisions(n={len(self)}, mean time {self.times.mean():.2f}, forced {self.forced.mean():.1%})"
         ).replace("%)", " %)")
+
+    def _repr_html_(self) -> str:
+        """Return a summary, and a row for each decided class."""
+        if not len(self):
+            return markup.block("Decisions on 0 series")
+        found = [
+            ("mean time", f"{self.times.mean():.2f} of {self.lengths.mean():.2f} samples"),
+            ("forced by the end", f"{int(self.forced.sum())} ({100 * self.forced.mean():.1f} %)"),
+        ]
+        labels, where, counts = np.unique(self.labels, return_inverse=True, return_counts=True)
+        times, forced = np.bincount(where, self.times), np.bincount(where, self.forced)
+        rows = [
+            [label, count, f"{time / count:.2f}", int(ends)]
+            for label, count, time, ends in zip(labels.tolist(), counts.tolist(), times, forced)
+        ]
+        header = ["decided", "series", "mean time", "forced"]
+        return markup.block(
+            f"Decisions on {len(self)} series", markup.facts(found), markup.table(header, rows)
+        )

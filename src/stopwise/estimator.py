@@ -23,6 +23,7 @@ from stopwise.data.labels import class_shares, known_indices, learn_classes
 from stopwise.data.padding import warn_if_padded
 from stopwise.data.series import SeriesSet
 from stopwise.decision import Decisions
+from stopwise.display import DisplayMixin
 from stopwise.models import Model
 from stopwise.persistence.description import describe
 from stopwise.persistence.folder import save_model
@@ -34,7 +35,7 @@ from stopwise.streaming.scoring import all_scores, scored
 from stopwise.validation import check_integer, warn
 
 
-class EarlyClassifier(RuleFittingMixin, StreamingMixin, ClassifierMixin, BaseEstimator):
+class EarlyClassifier(DisplayMixin, RuleFittingMixin, StreamingMixin, ClassifierMixin, BaseEstimator):
     """Classify time series as early as the evidence allows.
 
     After every sample, a model estimates the log-likelihood ratios between the classes. A stopping rule

@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stopwise import markup
 from stopwise.validation import check_integer
+
+ROWS_SHOWN = 8
 
 
 class SATPoint(NamedTuple):
@@ -173,6 +176,21 @@ class SATCurve:
         return (
             f"SATCurve({len(self)} points, mean time {self.mean_time[0]:.2f} to {self.mean_time[-1]:.2f}, "
             f"error {self.error[0]:.3f} to {self.error[-1]:.3f})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return some points of the curve, evenly spaced in mean time, and the area under it."""
+        some = self.thin(ROWS_SHOWN)
+        columns = (some.thresholds, some.mean_time, some.error, some.forced)
+        rows = [
+            [f"{a:.3g}", f"{t:.2f}", f"{100 * e:.1f} %", f"{100 * f:.1f} %"] for a, t, e, f in zip(*columns)
+        ]
+        shown = "all" if len(some) == len(self) else f"{len(some)}"
+        header = ["threshold", "mean time", "macro error", "forced"]
+        return markup.block(
+            f"Speed-accuracy curve, {shown} of {len(self)} points",
+            markup.table(header, rows),
+            markup.paragraph(f"Area under the curve (AUSAT): {ausat(self):.4f}"),
         )
 
 

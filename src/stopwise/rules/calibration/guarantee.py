@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Self
 
+from stopwise import markup
 from stopwise.validation import check_choice, check_integer, check_real
 
 TARGETS = ("error_rate", "accuracy_gap")
@@ -102,6 +103,18 @@ class Guarantee:
         values = [(field, getattr(self, field.name)) for field in fields(self)]
         shown = ", ".join(f"{field.name}={value!r}" for field, value in values if value != field.default)
         return f"Guarantee({shown})"
+
+    def _repr_html_(self) -> str:
+        """Return the guarantee as a sentence, and what was observed on the calibration series."""
+        levels = self.level if isinstance(self.level, tuple) else (self.level,)
+        observed = self.observed if isinstance(self.observed, tuple) else (self.observed,) * len(levels)
+        names = self.classes if isinstance(self.level, tuple) and self.classes else ("all series",)
+        rows = [
+            [name, *("–" if share is None else percent(share) for share in pair)]
+            for name, *pair in zip(names, levels, observed)
+        ]
+        header = ["series of class" if len(names) > 1 else "", "guaranteed", "observed in calibration"]
+        return markup.block("Guarantee", markup.paragraph(str(self)), markup.table(header, rows))
 
     def _statement(self) -> str:
         wrong = "are decided wrongly"
