@@ -30,7 +30,8 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-test-slow: setup
+# With the notebooks of the gallery, for which the packages of the documentation are installed.
+test-slow: $(INSTALLED_DOCS)
 	$(BIN)/python -m pytest -q -m slow
 
 # The code blocks of the README and of the documentation.

@@ -32,8 +32,8 @@ templates_path = ["_templates"]
 default_role = "code-or-link"
 toc_object_entries_show_parents = "hide"
 
-# Markdown pages. Code cells of the concept pages run at build time and draw their pictures; an error
-# in a cell fails the build.
+# Markdown pages. Code cells of the concept pages and of the gallery run at build time and draw their
+# pictures; an error in a cell fails the build.
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
@@ -84,7 +84,7 @@ nitpick_ignore_regex = [
     (
         "py:class",
         r"stopwise\.(data\.examples|streaming\.engine|models\.registry|models\.networks\.modules|"
-        r"metrics\.curve|llr\.formula|features\.video)\..*",
+        r"metrics\.curve|llr\.formula|features\.video|plots\.story)\..*",
     ),
 ]
 
@@ -97,7 +97,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "stopwise", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

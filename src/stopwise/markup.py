@@ -8,6 +8,7 @@ from typing import Any
 
 LONGEST_TEXT = 300
 MOST_ROWS = 12
+PADDING = "padding:.15em .6em"
 
 
 class Html(str):
@@ -55,8 +56,8 @@ def facts(rows: Iterable[tuple[str, Any]]) -> Html:
     1
     """
     cells = "".join(
-        f'<tr><th scope="row" style="text-align:left">{text(name)}</th>'
-        f'<td style="text-align:left">{text(value)}</td></tr>'
+        f'<tr><th scope="row" style="text-align:left;{PADDING}">{text(name)}</th>'
+        f'<td style="text-align:left;{PADDING}">{text(value)}</td></tr>'
         for name, value in rows
     )
     return Html(f'<table style="margin:.3em 0"><tbody>{cells}</tbody></table>')
@@ -79,5 +80,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Html:
 
 def _row(cells: Sequence[Any], start: str, end: str) -> str:
     sides = ["left", *["right"] * (len(cells) - 1)]
-    inner = (f'<{start} style="text-align:{side}">{text(cell)}</{end}>' for side, cell in zip(sides, cells))
+    inner = (
+        f'<{start} style="text-align:{side};{PADDING}">{text(cell)}</{end}>'
+        for side, cell in zip(sides, cells)
+    )
     return f"<tr>{''.join(inner)}</tr>"

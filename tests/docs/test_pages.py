@@ -100,9 +100,14 @@ def run_console(block: Block, page: Path, folder: Path) -> None:
             assert matches, f"{where}\nexpected:\n{expected}\ngot:\n{done.stdout}"
 
 
-@pytest.mark.docs
+def marked(page: Path) -> object:
+    """Return the page with its marker: the notebooks of the gallery take up to half a minute each."""
+    marker = pytest.mark.slow if page.parent.name == "gallery" else pytest.mark.docs
+    return pytest.param(page, marks=marker, id=str(page.relative_to(ROOT)))
+
+
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")

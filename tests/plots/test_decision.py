@@ -85,7 +85,21 @@ def test_scores_of_a_real_classifier_with_channel_names_are_used():
     assert story.decision.time == clf.decide(named)[3].time
 
 
+def test_channels_of_different_ranges_are_scaled_and_named():
+    clf = Given(SCORES, sw.SPRT(3.5))
+    clf.channel_names_ = ("heart rate", "lactate $")
+    values = [[1.0, 80], [1.2, 90], [np.nan, 85], [1.1, 70], [1.4, 60]]
+    x = sw.SeriesSet([values], channel_names=["lactate $", "heart rate"])
+    figure = plots.decision(clf, x)
+    panel = figure.axes[0]
+    assert panel.get_ylabel() == "series\n(2 channels,\nscaled)"
+    np.testing.assert_allclose(panel.lines[0].get_ydata(), [20 / 30, 1, 25 / 30])
+    np.testing.assert_allclose(panel.lines[2].get_ydata(), [0, 0.5, np.nan], atol=1e-6)
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == ["heart rate", r"lactate \$"]
+
+
 BAD = {
+    "two series": (lambda: (Given(SCORES, sw.SPRT(1.0)), sw.SeriesSet([X, X])), {}, "a SeriesSet of 2"),
     "not fitted": (lambda: (sw.EarlyClassifier(), X), {}, "`clf` must be a fitted EarlyClassifier"),
     "many series": (
         lambda: (Given(SCORES, sw.SPRT(1.0)), X[None]),

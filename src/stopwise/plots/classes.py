@@ -11,6 +11,8 @@ from stopwise.data.labels import check_labels
 from stopwise.plots.style import plain
 from stopwise.validation import check_class_indices
 
+LONGEST_LABEL = 36  # letters that fit on the axis of a panel
+
 
 def class_names(classes: Sequence[Any] | None, count: int) -> list[str]:
     """Return the names of the classes as texts for a figure; without labels, they are the indices.
@@ -28,6 +30,18 @@ def class_names(classes: Sequence[Any] | None, count: int) -> list[str]:
             f"{list(classes)!r:.80}."
         )
     return [plain(label) for label in classes]
+
+
+def llr_label(first: str, second: str) -> str:
+    r"""Return the label of an axis of LLRs, in two lines if it is long.
+
+    Examples
+    --------
+    >>> llr_label("class 1", "class 0"), llr_label("the true class", "its best rival")
+    ('LLR of class 1 over class 0 (nats)', 'LLR of the true class\nover its best rival (nats)')
+    """
+    label = f"LLR of {first} over {second} (nats)"
+    return label if len(label) <= LONGEST_LABEL else f"LLR of {first}\nover {second} (nats)"
 
 
 def class_indices(y: Any, n: int, count: int, classes: Sequence[Any] | None) -> np.ndarray:

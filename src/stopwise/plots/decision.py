@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from stopwise.plots.story import Classifier, Story, tell
-from stopwise.plots.style import COLORS, DASHES, Drawing, NotebookFigure, drawing
+from stopwise.plots.style import COLORS, DASHES, Drawing, NotebookFigure, drawing, plain
 from stopwise.validation import check_integer
 
 MOST_CHANNELS = 12
+MOST_NAMED = 6  # channels whose names fit into the panel
+MOST_UNEQUAL = 25  # the range of all channels over the smallest of one, from which they are scaled
 RIVAL_COLOR, UNSEEN_COLOR, UNSEEN_BACKGROUND = "0.72", "0.83", "0.95"
 RIGHT_COLOR, WRONG_COLOR = COLORS[0], COLORS[1]
 # From dark to light; the shape of the series matters here, not which channel is which.
@@ -41,7 +44,8 @@ def decision(
     clf
         A fitted `EarlyClassifier`.
     x
-        One series, (T, D) or (T,). Of more than 12 channels, the first 12 are shown.
+        One series, (T, D) or (T,), or a `SeriesSet` that holds one. Of more than 12 channels, the first 12
+        are shown. Channels of very different ranges are scaled to the same range.
     label
         The true label. None: it is not known.
     step
@@ -114,12 +118,13 @@ def _draw_series(panel: Axes, story: Story, now: int, decided: bool) -> None:
     total, channels = story.x.shape
     time = np.arange(1, total + 1)
     shown = min(channels, MOST_CHANNELS)
+    x, remark = _comparable(story.x[:, :shown])
     for d in range(shown):
         color = CHANNEL_COLORS[d % len(CHANNEL_COLORS)]
-        panel.plot(time[:now], story.x[:now, d], color=color, lw=1.6, marker="o", ms=2.5, zorder=3)
+        panel.plot(time[:now], x[:now, d], color=color, lw=1.6, marker="o", ms=2.5, zorder=3)
         if decided:
-            panel.plot(time[now - 1 :], story.x[now - 1 :, d], color=UNSEEN_COLOR, lw=1, zorder=2)
-    values = story.x[:, :shown][np.isfinite(story.x[:, :shown])]
+            panel.plot(time[now - 1 :], x[now - 1 :, d], color=UNSEEN_COLOR, lw=1, zorder=2)
+    values = x[np.isfinite(x)]
     low, high = (values.min(), values.max()) if values.size else (0.0, 1.0)
     margin = 0.08 * (high - low) or 1.0
     panel.set_ylim(low - margin, high + margin)
@@ -130,11 +135,29 @@ def _draw_series(panel: Axes, story: Story, now: int, decided: bool) -> None:
             xycoords=("data", "axes fraction"), ha="center", va="top", fontsize=10, color="0.35", zorder=6,
             bbox={"facecolor": UNSEEN_BACKGROUND, "edgecolor": "none", "pad": 1.5},
         )  # fmt: skip
-    if channels > shown:
-        panel.set_ylabel(f"series\n({shown} of {channels} channels)")
-    else:
-        panel.set_ylabel("series" if channels == 1 else f"series\n({channels} channels)")
+    if story.channels is not None and shown <= MOST_NAMED:
+        colors = (CHANNEL_COLORS[d % len(CHANNEL_COLORS)] for d in range(shown))
+        handles = [Line2D([], [], color=c, label=plain(name)) for c, name in zip(colors, story.channels)]
+        panel.legend(handles=handles, loc="lower right", frameon=False, fontsize="small", ncols=2)
+    count = f"{channels} channels" if channels == shown else f"{shown} of {channels} channels"
+    panel.set_ylabel("series" if channels == 1 else f"series\n({count}{remark})")
     panel.tick_params(labelbottom=False)
+
+
+def _comparable(x: np.ndarray) -> tuple[np.ndarray, str]:
+    """Return channels (T, D) that fit on one axis, and a remark if they are scaled to [0, 1] for that."""
+    seen = np.isfinite(x)
+    low = np.where(seen, x, np.inf).min(0, initial=np.inf)
+    high = np.where(seen, x, -np.inf).max(0, initial=-np.inf)
+    ranges = (high - low)[seen.any(0)]
+    ranges = ranges[ranges > 0]
+    if not len(ranges):
+        return x, ""
+    whole = high[seen.any(0)].max() - low[seen.any(0)].min()
+    if whole < MOST_UNEQUAL * ranges.min():
+        return x, ""
+    width = np.where(np.isfinite(high - low) & (high > low), high - low, 1.0)
+    return (x - np.where(np.isfinite(low), low, 0.0)) / width, ",\nscaled"
 
 
 def _draw_evidence(panel: Axes, story: Story, now: int, decided: bool) -> None:
@@ -154,9 +177,12 @@ def _draw_evidence(panel: Axes, story: Story, now: int, decided: bool) -> None:
     panel.plot(time[:now], story.leads[:now, leader], color=color, lw=3, marker="o", ms=5, zorder=5)
     if np.isfinite(story.needed).any():
         panel.plot(time, _known(story.needed, now), color="black", ls=DASHES, lw=1.6, zorder=3)
+        late = end > 0.55 * total  # then there is space for the text on the left
+        side = 0 if late else 1
         panel.annotate(
-            "evidence needed to decide", (1, float(_known(story.needed, now)[-1])), (-4, 4),
-            xycoords=("axes fraction", "data"), textcoords="offset points", ha="right", fontsize=10,
+            "evidence needed to decide", (side, float(_known(story.needed, now)[-side])),
+            (4 if late else -4, 4), xycoords=("axes fraction", "data"), textcoords="offset points",
+            ha="left" if late else "right", fontsize=10,
         )  # fmt: skip
     _name_lines(panel, story, now, leader, color)
     if decided:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stopwise.plots.classes import class_indices, class_names
+from stopwise.plots.classes import class_indices, class_names, llr_label
 from stopwise.plots.style import COLORS, GRAY, drawing
 from stopwise.rules import Rule
 from stopwise.validation import check_integer, check_real, check_scores
@@ -111,7 +111,7 @@ def stopping_boundaries(
             color=color, style="italic", bbox={"color": "white", "alpha": 0.8, "pad": 1},
         )  # fmt: skip
     panel.set(
-        xlabel="step", ylabel=f"LLR of class {names[1]} over class {names[0]} (nats)", xlim=(1, max(count, 2))
+        xlabel="step", ylabel=llr_label(f"class {names[1]}", f"class {names[0]}"), xlim=(1, max(count, 2))
     )
     panel.set_ylim(-top, top)
     return canvas.finish(title, handles)

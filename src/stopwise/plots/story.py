@@ -72,7 +72,7 @@ def tell(clf: Classifier, x: Any, label: Any) -> Story:
         raise ValueError(
             f"`clf` must be a fitted EarlyClassifier; got {clf!r:.60}. Call clf.fit(X, y) before plotting."
         )
-    values = np.asarray(x)
+    values = _samples(x, clf.channel_names_)
     if values.ndim not in (1, 2) or not values.size:
         raise ValueError(
             f"`x` must be one series, (T, D) or (T,); got shape {values.shape}. Pass a single "
@@ -97,3 +97,15 @@ def tell(clf: Classifier, x: Any, label: Any) -> Story:
     return Story(
         values.reshape(len(values), -1), leads, leading, needed, decision, names, truth, clf.channel_names_
     )
+
+
+def _samples(x: Any, channels: Sequence[str] | None) -> np.ndarray:
+    """Return the samples of one series, an array or a `SeriesSet`, with channels in the order of training."""
+    if not isinstance(x, SeriesSet):
+        return np.asarray(x)
+    if len(x) != 1:
+        raise ValueError(f"`x` must be one series; got a SeriesSet of {len(x)}. Pass one, as in X[0].")
+    if channels is not None and x.channel_names is not None:
+        x = x.with_channels(channels)
+    batch, lengths = x.batch(np.array([0]))
+    return np.asarray(batch[0, : lengths[0]])

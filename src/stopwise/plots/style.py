@@ -26,7 +26,7 @@ GRAY = "0.55"
 MARKERS = "osD^vP"
 Side = Literal["outside lower center", "outside right center"]
 BELOW: Final = "outside lower center"
-COLUMN_INCHES = 1.3  # width of a column of a legend
+COLUMN_INCHES = 1.6  # width of a column of a legend
 # Five styles and six colors: neighbors differ in both, and 30 combinations are different.
 LINE_STYLES = ("-", "--", ":", "-.", (0, (3, 1, 1, 1, 1, 1)))
 

@@ -10,12 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stopwise.plots.classes import class_indices, class_names
+from stopwise.plots.classes import class_indices, class_names, llr_label
 from stopwise.plots.estimates import check_estimates
 from stopwise.plots.style import COLORS, DASHES, GRAY, TRUTH_COLOR, drawing, line_style, same_limits
 from stopwise.validation import check_integer, check_real
-
-LONGEST_LABEL = 36  # letters that fit on the axis of a panel
 
 
 def llr_trajectories(
@@ -103,7 +101,7 @@ def llr_trajectories(
         panel.set_xlabel("step")
         panel.set_xlim(1, max(steps, 2))
     same_limits(canvas.panels)
-    canvas.panels[0].set_ylabel(shown.label())
+    canvas.panels[0].set_ylabel(llr_label(shown.first, shown.second))
     present = sorted({int(label) for label in labels[chosen]}) if labels is not None else []
     handles = [Line2D([], [], **shown.style(c), label=f"true class {names[c]}") for c in present]
     if exact is not None:
@@ -120,13 +118,6 @@ class _Comparison(NamedTuple):
     first: str
     second: str
     classes: tuple[int, ...]  # the classes from which series are chosen
-
-    def label(self) -> str:
-        """Return the label of the axis, in two lines if it is long."""
-        label = f"LLR of {self.first} over {self.second} (nats)"
-        if len(label) <= LONGEST_LABEL:
-            return label
-        return f"LLR of {self.first}\nover {self.second} (nats)"
 
     def llr(self, scores: np.ndarray, labels: np.ndarray | None, i: int) -> np.ndarray:
         """Return the LLRs (T,) of series i from its scores (T, K)."""
