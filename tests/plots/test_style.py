@@ -13,6 +13,7 @@ from stopwise import plots
 from stopwise.metrics import sat_curve
 from stopwise.plots import style
 
+RUN = {"llr_error": [50, 20, 30], "slope": [0.5, 0.9, 1.3], "validation_loss": [0.1, 0.05, 0.04]}
 PANELS = {"p": {"c": {"m": [1, 2]}}, "q": {"c": {"m": [1, 2]}}}
 RATES = {"textbook": [0.1, 0.2], "calibrated": [[0.04, 0.08], [0.05, 0.09]]}
 # function: a figure of it, and its number of panels
@@ -25,6 +26,12 @@ FIGURES = {
     ),
     "sat_bands": (lambda *_, **o: plots.sat_bands([1, 2], {"a": np.array([[0.4, 0.2], [0.5, 0.1]])}, **o), 1),
     "decision": (lambda e, t, y, **o: plots.decision(Given(t[0], sw.SPRT(3.0)), t[0], **o), 2),
+    "cost_scatter": (
+        lambda *_, **o: plots.cost_scatter({"A": 0.1, "B": 0.2}, {"p": {"A": 0.2}, "q": {"B": 0.1}}, **o),
+        2,
+    ),
+    "critical_difference": (lambda *_, **o: plots.critical_difference({"a": 1.2, "b": 1.8}, **o), 1),
+    "llr_drift": (lambda *_, **o: plots.llr_drift({"p": {"c": [RUN]}, "q": {"c": [RUN]}}, steps=10, **o), 4),
     "llr_error_bars": (
         lambda *_, **o: plots.llr_error_bars({"a": 3.0, "b": [1.0, 2.0]}, limit=0.5, trivial=4.0, **o),
         1,

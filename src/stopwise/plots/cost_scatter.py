@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stopwise.plots.style import COLORS, DASHES, GRAY, TRUTH_COLOR, figure_with_panels, finish
+from stopwise.plots.style import COLORS, DASHES, GRAY, TRUTH_COLOR, drawing
 
 LABELED = 3  # points with a name in each panel: the largest ratios above 1, or the largest ones
 
@@ -19,6 +19,7 @@ def cost_scatter(
     *,
     name: str = "default",
     title: str | None = None,
+    ax: Axes | Sequence[Axes] | None = None,
 ) -> Figure:
     """Plot costs against those of other methods, one panel per method, on logarithmic axes.
 
@@ -34,12 +35,14 @@ def cost_scatter(
     name
         Name of the method.
     title
-        Title of the figure.
+        Title of the figure, or of `ax` if that is a single one.
+    ax
+        Matplotlib `Axes` to draw on, one per other method. If None, a new figure is created.
 
     Returns
     -------
     figure
-        A matplotlib `Figure`.
+        The matplotlib `Figure`: a new one, or that of `ax`.
 
     Examples
     --------
@@ -56,15 +59,14 @@ def cost_scatter(
         raise ValueError(
             "`others` must have at least one method with a positive cost on a dataset in `costs`."
         )
-    figure, panels = figure_with_panels(len(shared), 3.6, 3.7)
-    for panel, (other, names) in zip(panels, shared.items()):
+    canvas = drawing(ax, len(shared), 3.6, 3.7)
+    for panel, (other, names) in zip(canvas.panels, shared.items()):
         x = np.array([others[other][data] for data in names])
         y = np.array([costs[data] for data in names])
         _panel(panel, x, y, names)
         panel.set_xlabel(f"cost of {other}")
         panel.set_ylabel(f"cost of {name}")
-    finish(figure, title, [])
-    return figure
+    return canvas.finish(title, [])
 
 
 def _panel(panel: Axes, x: np.ndarray, y: np.ndarray, names: list[str]) -> None:

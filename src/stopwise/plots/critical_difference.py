@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stopwise.plots.style import COLORS, TRUTH_COLOR, NotebookFigure
+from stopwise.plots.style import COLORS, TRUTH_COLOR, drawing
 
 ROW = 0.28  # height of a row in inches
 
@@ -17,6 +18,7 @@ def critical_difference(
     *,
     highlight: str | None = None,
     title: str | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """Draw the mean ranks of methods on a line, the best one on the left.
 
@@ -29,12 +31,14 @@ def critical_difference(
     highlight
         A method to draw in color.
     title
-        Title of the figure.
+        Title of the figure, or of `ax`.
+    ax
+        The matplotlib `Axes` to draw on. If None, a new figure is created.
 
     Returns
     -------
     figure
-        A matplotlib `Figure`.
+        The matplotlib `Figure`: a new one, or that of `ax`.
 
     Examples
     --------
@@ -52,8 +56,8 @@ def critical_difference(
     count, half = len(names), (len(names) + 1) // 2
     bars = len(cliques)
     height = ROW * (half + bars + 3) + (0.4 if title else 0)
-    figure = NotebookFigure(figsize=(7.2, height), layout="constrained")
-    axes = figure.subplots()
+    canvas = drawing(ax, 1, 7.2, height)
+    (axes,) = canvas.panels
     low, high = 1, count
     axes.plot([low, high], [0, 0], color=TRUTH_COLOR, lw=1.2)
     for tick in range(low, high + 1):
@@ -82,6 +86,4 @@ def critical_difference(
     axes.set_xlim(low - margin - 0.33 * (high - low), high + margin + 0.33 * (high - low))
     axes.set_ylim(top - half, 1.2)
     axes.axis("off")
-    if title is not None:
-        figure.suptitle(title, weight="bold")
-    return figure
+    return canvas.finish(title, [])

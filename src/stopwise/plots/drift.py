@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from stopwise.plots.style import COLORS, DASHES, TRUTH_COLOR, NotebookFigure, finish, log_axis
+from stopwise.plots.style import (
+    COLORS,
+    DASHES,
+    TRUTH_COLOR,
+    Drawing,
+    NotebookFigure,
+    drawing,
+    line_style,
+    log_axis,
+)
 
 Run = Mapping[str, Sequence[float]]
 
 
 def llr_drift(
-    panels: Mapping[str, Mapping[str, Sequence[Run]]], *, steps: float, title: str | None = None
+    panels: Mapping[str, Mapping[str, Sequence[Run]]],
+    *,
+    steps: float,
+    title: str | None = None,
+    ax: Any = None,
 ) -> Figure:
     """Plot the LLR error (top) and the slope (bottom) over the training steps, one line per run.
 
@@ -28,11 +42,14 @@ def llr_drift(
         Number of training steps between two entries of a list.
     title
         Title of the figure.
+    ax
+        Matplotlib `Axes` to draw on: first those of the LLR error, one per panel, then those of the slope. If
+        None, a new figure is created.
 
     Returns
     -------
     figure
-        A matplotlib `Figure`.
+        The matplotlib `Figure`: a new one, or that of `ax`.
 
     Examples
     --------
@@ -42,8 +59,8 @@ def llr_drift(
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['LLR error (nats)', 'slope']
     """
-    figure = NotebookFigure(figsize=(2.6 * len(panels) + 1.2, 5.6), layout="constrained")
-    grid = figure.subplots(2, len(panels), sharex=True, sharey="row", squeeze=False)
+    canvas = _two_rows(len(panels)) if ax is None else drawing(ax, 2 * len(panels), 0, 0)
+    grid = np.array(canvas.panels, dtype=object).reshape(2, len(panels))
     for column, (panel, conditions) in zip(grid.T, panels.items()):
         top, bottom = column
         top.set_title(panel)
@@ -56,13 +73,19 @@ def llr_drift(
                 at = steps * np.arange(1, len(run["slope"]) + 1)
                 for axes, key in ((top, "llr_error"), (bottom, "slope")):
                     line = np.asarray(run[key], dtype=float)
-                    axes.plot(at, line, color=COLORS[i % len(COLORS)], lw=1.6, label=label)
+                    axes.plot(at, line, **line_style(i) | {"lw": 1.6}, label=label)
                     axes.plot(at[best], line[best], "o", color=COLORS[i % len(COLORS)], ms=6)
         bottom.legend(frameon=False, fontsize=8)
         for axes in column:
             axes.spines[["top", "right"]].set_visible(False)
-    log_axis(grid[0, 0])
+    for axes in grid[0]:
+        log_axis(axes)
     grid[0, 0].set_ylabel("LLR error (nats)")
     grid[1, 0].set_ylabel("slope")
-    finish(figure, title, [])
-    return figure
+    return canvas.finish(title, [])
+
+
+def _two_rows(columns: int) -> Drawing:
+    figure = NotebookFigure(figsize=(2.6 * columns + 1.2, 5.6), layout="constrained")
+    grid = figure.subplots(2, columns, sharex=True, sharey="row", squeeze=False)
+    return Drawing(figure, grid.ravel().tolist(), own=True)
