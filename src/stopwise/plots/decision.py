@@ -9,12 +9,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from stopwise.plots.story import Classifier, Story, tell
 from stopwise.plots.style import COLORS, DASHES, Drawing, NotebookFigure, drawing, plain
 from stopwise.validation import check_integer
 
+OUTLINE = [withStroke(linewidth=3, foreground="white")]  # keeps names readable on lines
 MOST_CHANNELS = 12
 MOST_NAMED = 6  # channels whose names fit into the panel
 MOST_UNEQUAL = 25  # the range of all channels over the smallest of one, from which they are scaled
@@ -211,7 +213,8 @@ def _name_lines(panel: Axes, story: Story, now: int, leader: int, color: str) ->
     for k, up, style in looks:
         panel.annotate(
             story.names[k], (now, max(last[k], 0.75 * low)), (10 if right else -10, up),
-            textcoords="offset points", ha="left" if right else "right", va="center", zorder=6, **style,
+            textcoords="offset points", ha="left" if right else "right", va="center", zorder=6,
+            path_effects=OUTLINE, **style,
         )  # fmt: skip
 
 
