@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 INSTALLED_DOCS := .venv/.installed-docs
 INSTALLED_PEERS := .venv-peers/.installed
 
-.PHONY: setup peers demo test test-slow test-docs test-spark test-browser reproduce-quick coverage lint types layers docs format check clean
+.PHONY: setup peers demo test test-slow test-docs test-spark test-browser reproduce-quick coverage lint types layers docs figures format check clean
 
 setup: $(INSTALLED)
 
@@ -79,6 +79,17 @@ docs: $(INSTALLED_DOCS)
 $(INSTALLED_DOCS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	touch $@
+
+# Every table and picture of the documentation again, from the stored results. Runs no experiment.
+figures: setup
+	for preset in medium paper; do $(BIN)/stopwise reproduce main --preset $$preset --stored --out results/gaussian; done
+	for figure in fig1 fig2 fig5 precision; do $(BIN)/stopwise reproduce $$figure --preset medium --stored --out results/gaussian; done
+	$(BIN)/stopwise reproduce precision --preset paper --world gaussian-a2 --world gaussian-a1 --stored --out results/gaussian
+	$(BIN)/stopwise reproduce guarantees --preset medium --stored --out results/guarantees
+	for data in nosaic_mnist ucf101_14_vgg16 jhmdb21 ucr_ecg5000 utd_mhad_skeleton; do $(BIN)/stopwise reproduce fig4 --data $$data --preset medium --stored --out results/real; done
+	$(BIN)/stopwise reproduce archive --preset full --stored --out results/archive
+	$(BIN)/python docs/examples/deadline.py docs/img/deadline
+	$(BIN)/python docs/examples/decision_gif.py docs/img/decision.gif
 
 format: setup
 	$(BIN)/ruff format

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stopwise.experiments.result_file import read_records
-from stopwise.experiments.sweep import Job, sweep
+from stopwise.experiments.sweep import Job, stored_only, sweep
 
 
 def square(x, log):
@@ -136,3 +136,16 @@ def test_results_do_not_depend_on_the_number_of_processes(path, log):
 def test_jobs_with_the_same_name_run_once(path, log):
     run(jobs([2, 2], log), path)
     assert Path(log).read_text().split() == ["2"]
+
+
+def test_stored_results_are_returned_without_a_run_and_whatever_their_settings(path, log):
+    run(jobs([2, 3], log), path)
+    changed = [
+        Job("n2", {"x": 2, "log": log}),
+        Job("n3", {"x": 30, "log": log}),
+        Job("n4", {"x": 4, "log": log}),
+    ]
+    with stored_only(), pytest.warns(UserWarning, match="1 runs with other settings.*'n3'"):
+        found = run(changed, path)
+    assert found == {"n2": {"square": 4}, "n3": {"square": 9}}
+    assert Path(log).read_text() == "2\n3\n"

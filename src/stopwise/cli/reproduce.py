@@ -77,6 +77,9 @@ def reproduce(
         Path | None,
         typer.Option(help="Folder for the scores, labels and stopping times of every run, as .npz files."),
     ] = None,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Draw the runs that are stored in the folder; run nothing.")
+    ] = False,
     sets: Annotated[
         list[str] | None,
         typer.Option(help="For archive: only these data sets, separated by commas; can be repeated."),
@@ -95,6 +98,7 @@ def reproduce(
     """
     from stopwise.experiments import fig4, models, own
     from stopwise.experiments.presets import PRESETS
+    from stopwise.experiments.sweep import stored_only
     from stopwise.validation import check_choice
 
     check_choice("figure", figure, (*FIGURES, ALL))
@@ -123,6 +127,8 @@ def reproduce(
             )
     pictures = []
     with ExitStack() as stack:
+        if stored:
+            stack.enter_context(stored_only())
         for pair in ((fig4.MODELS, fig4.PROPOSED), (models.MODELS, models.PROPOSED)):
             stack.enter_context(own.added(add, *pair))
         every = [one for one in FIGURES if one != "archive"]

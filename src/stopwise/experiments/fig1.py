@@ -40,9 +40,11 @@ def reproduce(
         runs = {model: results[name_of(world, model, MAIN, 0)] for model in MODELS}
         runs = {model: run for model, run in runs.items() if "diverged" not in run}
         for suffix, ending in (("", ""), ("-by-truth", "; epochs chosen by the true LLRs")):
-            estimates = {
-                model: np.array((run["by_truth"] if suffix else run)["shown"]) for model, run in runs.items()
-            }
+            # Stored runs of an earlier version have only one choice of the epoch.
+            chosen = {model: run.get("by_truth") if suffix else run for model, run in runs.items()}
+            estimates = {model: np.array(run["shown"]) for model, run in chosen.items() if run is not None}
+            if not estimates:
+                continue
             figure = plots.llr_trajectories(estimates, truth, y, title=f"{TITLES[world]}{ending}")
             pictures.append(plots.save(figure, folder / f"fig1-{world}-{name}{suffix}")[0])
     return pictures

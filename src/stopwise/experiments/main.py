@@ -77,8 +77,11 @@ def reproduce(
         relative = values(results, world, "accumulator", MAIN, "relative")
         for suffix, prefix in CHOICES.items():
             chosen_by = ", epochs chosen by the true LLRs" if prefix else ""
+            shown = {model: values(results, world, model, MAIN, f"{prefix}llr_error") for model in runs}
+            if not all(shown.values()):  # stored runs of an earlier version have only one choice
+                continue
             figure = plots.llr_error_bars(
-                {model: values(results, world, model, MAIN, f"{prefix}llr_error") for model in runs},
+                shown,
                 limit=bounds[world]["longest"],
                 trivial=errors["accumulator"][0] / relative[0],
                 title=f"{sizes.train:,} series, {TITLES[world]}{chosen_by}",
@@ -89,8 +92,6 @@ def reproduce(
 
 
 def _by_truth(results: Mapping[str, Result], world: str, model: str) -> dict[str, Any]:
-    """Return error and slope of the weights with the smallest LLR error on validation series."""
-    return {
-        key: dict(zip(("mean", "sem"), mean_and_sem(values(results, world, model, MAIN, f"{BY_TRUTH}{key}"))))
-        for key in ("llr_error", "slope")
-    }
+    """Return error and slope of the weights with the smallest LLR error on validation series, if recorded."""
+    columns = {key: values(results, world, model, MAIN, f"{BY_TRUTH}{key}") for key in ("llr_error", "slope")}
+    return {key: dict(zip(("mean", "sem"), mean_and_sem(runs))) for key, runs in columns.items() if runs}

@@ -7,7 +7,9 @@ Any joblib backend works: inside ``joblib.parallel_config("dask")`` the jobs run
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,8 +21,10 @@ from joblib import Parallel, delayed
 
 from stopwise.experiments.result_file import append_record, read_records
 from stopwise.progress import Reporter
+from stopwise.validation import warn
 
 Result = dict[str, Any]
+_stored_only: ContextVar[bool] = ContextVar("stored_only", default=False)
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ def sweep(
     path.parent.mkdir(parents=True, exist_ok=True)
     wanted = {job.name: job for job in jobs}
     records = read_records(path)
+    if runs_nothing():
+        return _as_stored(records, wanted, path)
     found = {name: records[name]["result"] for name, job in wanted.items() if _is_done(records, job)}
     if again is not None:
         found = {name: result for name, result in found.items() if not again(result)}
@@ -94,6 +100,35 @@ def sweep(
             found[record["name"]] = record["result"]
             reporter.advance(record["name"])
     return {name: found[name] for name in wanted}
+
+
+@contextmanager
+def stored_only() -> Iterator[None]:
+    """Let `sweep` return the stored results in a block, whatever their settings, and run nothing."""
+    token = _stored_only.set(True)
+    try:
+        yield
+    finally:
+        _stored_only.reset(token)
+
+
+def runs_nothing() -> bool:
+    """Whether this is a block of `stored_only`."""
+    return _stored_only.get()
+
+
+def _as_stored(
+    records: Mapping[str, dict[str, Any]], wanted: Mapping[str, Job], path: Path
+) -> dict[str, Result]:
+    """Return the stored results of the wanted jobs; warn about those of other settings."""
+    found = {name: records[name]["result"] for name in wanted if "result" in records.get(name, {})}
+    other = [name for name in found if not _is_done(records, wanted[name])]
+    if other:
+        warn(
+            f"{path} has {len(other)} runs with other settings than the current code would use, such as "
+            f"{other[0]!r}. They are drawn as they are."
+        )
+    return found
 
 
 def stored(jobs: Iterable[Job], path: Path) -> dict[str, Result]:

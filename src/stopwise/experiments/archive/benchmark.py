@@ -15,7 +15,8 @@ from stopwise.experiments.archive import data, report
 from stopwise.experiments.archive.runs import METHODS, run
 from stopwise.experiments.own_process import in_own_process, limit_threads
 from stopwise.experiments.ranking import rank
-from stopwise.experiments.sweep import Job, Result, sweep
+from stopwise.experiments.result_file import read_records
+from stopwise.experiments.sweep import Job, Result, runs_nothing, sweep
 from stopwise.experiments.tables import write_table
 from stopwise.validation import check_choice, warn
 
@@ -92,6 +93,9 @@ def reproduce(
     chosen = (
         list(METHODS) if methods is None else [check_choice("--methods", one, METHODS) for one in methods]
     )
+    path = folder / f"archive-{name}.jsonl"
+    if runs_nothing():  # needs neither the data nor the environment of the peers
+        return _write(name, folder, _all_stored(path), chosen, [])
     skipped = []
     if peers.python() is None and (wanted := [one for one in chosen if one in AEON]):
         chosen = [one for one in chosen if one not in AEON]
@@ -108,7 +112,6 @@ def reproduce(
     jobs = plan(found, chosen, sizes, repeats)
     if isolated:
         limit_threads(workers if workers > 0 else 2)
-    path = folder / f"archive-{name}.jsonl"
 
     def done(jobs: Sequence[Job], title: str) -> dict[str, Result]:
         first = [job for job in jobs if job.arguments["method"] != PREFIX]
@@ -130,6 +133,17 @@ def reproduce(
         nosaic.features(progress)
     results = done(jobs, "archive")
     return _write(name, folder, results, chosen, skipped)
+
+
+def _all_stored(path: Path) -> dict[str, Result]:
+    """Return all stored results by name, and those of the prefix model where the default kept it."""
+    found = {name: record["result"] for name, record in read_records(path).items()}
+    copies = {
+        name.replace("/default/", f"/{PREFIX}/"): result
+        for name, result in found.items()
+        if "/default/" in name and result.get("kept") == {PREFIX: 1.0}
+    }
+    return copies | found
 
 
 def same_as_default(jobs: Sequence[Job], found: Mapping[str, Result]) -> dict[str, Result]:
