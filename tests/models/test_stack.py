@@ -186,6 +186,16 @@ def test_models_are_judged_on_the_folds_of_the_prefix_model():
     assert stack.report_["tried"][1]["loss"] == pytest.approx(np.log(2))
 
 
+def test_a_settled_network_does_not_choose_again():
+    data, _ = examples(n=60)
+    fitted = quick(order="auto").fit(data)
+    settled = fitted.settled()
+    assert (settled.order, settled.body) == (fitted.order_, fitted.body_)
+    assert settled.fit(data).report_["order_search"] is None
+    endless = quick(order=None).fit(data)
+    assert (endless.settled().order, endless.settled().body) == (None, "lstm")
+
+
 def test_the_short_form_of_a_network_is_a_copy_with_few_epochs():
     model = sw.models.Accumulator(hidden=8)
     short = model.short()

@@ -18,7 +18,7 @@ from stopwise.datasets import japanese_vowels
 from stopwise.estimator import EarlyClassifier
 from stopwise.reporting import report
 
-ERROR_RATE = 0.05
+ERROR_RATE = 0.1
 AT_THE_END = "the whole series"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
 from stopwise.data.examples import Examples
@@ -115,6 +115,10 @@ class Model(BaseEstimator, ABC):
     def short(self) -> Model | None:
         """Return an unfitted copy that is much faster to fit, for a first comparison; None: there is none."""
         return None
+
+    def settled(self) -> Model:
+        """Return an unfitted copy with the settings that the fit chose, so that they are not chosen again."""
+        return clone(self)
 
     @abstractmethod
     def scores(self, x: np.ndarray) -> np.ndarray:

@@ -42,7 +42,7 @@ class Stack(Model):
 
     The model with the least log loss is kept as it is. A weighted sum of the scores of several models
     replaces it only if its loss is lower by more than two standard errors of the paired difference. Networks
-    that are kept are fitted again to all series.
+    that are kept are fitted again to all series, with the order that they had chosen.
 
     ``model="auto"`` of `EarlyClassifier` is this model with its defaults.
 
@@ -258,6 +258,8 @@ def _tried(
         return fit(clone(model), examples.subset(np.setdiff1d(everything, folds[j])), f"{label}-fold-{j}")
 
     judged = {0: without(0)}
+    if not model.cross_fits:
+        model = judged[0].settled()
     trial = Trial.of_folds(model, judged, folds, examples, fitted=model.cross_fits)
     many = len(examples) > MOST_SERIES or len(examples) * examples.steps * examples.channels > MOST_NUMBERS
     if best is None or many or trial.drop_if_worse(best, WORSE, "one fold"):

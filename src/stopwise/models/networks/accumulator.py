@@ -163,6 +163,12 @@ class Accumulator(NetworkModel):
         assert isinstance(copy, Accumulator)
         return copy.set_params(body="window") if self.body == "auto" and self.order is not None else copy
 
+    def settled(self) -> Accumulator:
+        """Return an unfitted copy with the order and body that the fit chose."""
+        copy = super().settled()
+        assert isinstance(copy, Accumulator)
+        return copy.set_params(body=self.body_)
+
     @property
     def body_(self) -> str:
         """Body of the fitted network: "window", "lstm" or "filter"."""

@@ -121,6 +121,10 @@ class NetworkModel(Model):
         """Return an unfitted copy that trains for few epochs."""
         return clone(self).set_params(training__max_epochs=min(SHORT_EPOCHS, self._training.max_epochs))
 
+    def settled(self) -> NetworkModel:
+        """Return an unfitted copy with the order that the fit chose."""
+        return clone(self).set_params(order=self.order_ if self.order == "auto" else self.order)
+
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Return the scores (B, T, K) of series x (B, T, C)."""
         with threads_for(step_work(self.net_, len(x), x.shape[1])):
