@@ -114,7 +114,7 @@ polish.memory_budget = lambda: 2**23
 polish.PASSES, polish.RIDGES = 1, (1e-3,)
 X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(600, 50, 512))
 y = np.arange(600) % 2
-clf = sw.EarlyClassifier.from_settings({"order": 0, "training.max_epochs": 1, "hidden": 4})
+clf = sw.EarlyClassifier.from_settings({"model": "accumulator", "order": 0, "training.max_epochs": 1, "hidden": 4})
 clf.fit(X[:100], y[:100])
 tracemalloc.start()
 clf.fit(X, y)

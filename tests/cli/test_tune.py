@@ -109,5 +109,5 @@ def test_an_interrupted_search_keeps_the_best_settings(run, folder, kept, monkey
 )  # fmt: skip
 def test_invalid_arguments_print_one_line(folder, arguments, message, refusal):
     (folder / "list.json").write_text("[1]")
-    (folder / "odd.json").write_text('{"odrer": 1}')
+    (folder / "odd.json").write_text('{"model": "tanh", "odrer": 1}')
     assert message in refusal(*(part.format(folder=folder) for part in arguments))

@@ -4,6 +4,7 @@ import torch
 
 import stopwise as sw
 from stopwise.data.examples import Examples
+from stopwise.models.prefix import model as prefix_model
 from stopwise.models.prefix.features import pools
 from stopwise.models.prefix.grid import head_shares, head_steps
 from stopwise.models.prefix.heads import all_scores
@@ -203,3 +204,11 @@ def test_constant_and_identical_series_are_accepted():
     y = np.arange(20) % 2
     clf = sw.EarlyClassifier(sw.models.Prefix(kernels=16)).fit(np.ones((20, 6, 2)), y)
     assert np.isfinite(clf.scores(np.ones((2, 6, 2)))).all()
+
+
+def test_no_more_series_are_read_than_fit_in_memory(monkeypatch):
+    data, x = examples(n=200)
+    monkeypatch.setattr(prefix_model, "MOST_HELD", 100 * x.shape[1] * x.shape[2])
+    model = sw.models.Prefix(kernels=16).fit(data)
+    assert model.report_["series"] == 100
+    assert model.held_out_scores_ is None

@@ -25,7 +25,8 @@ from stopwise.models.step import Step
 from stopwise.progress import Stages
 from stopwise.validation import check_integer, inside
 
-MOST_SERIES = 20_000  # series that the heads are fitted to
+# Series, and numbers in them, that the heads are fitted to: they are held in memory.
+MOST_SERIES, MOST_HELD = 20_000, 200_000_000
 # Multiplications for kernel matrices; beyond, fewer convolution kernels are used. A fit of a million numbers
 # must stay under a minute; larger data may take longer.
 KERNEL_PRODUCTS, MANY_NUMBERS, MOST_TIMES = 8e11, 1e6, 3.0
@@ -63,7 +64,7 @@ class Prefix(Model):
         each stage.
     held_out_scores_
         (n, T, K) scores of the training series from regressions without them; None if there are more than
-        20 000 series, of which a stratified sample is used.
+        20 000 series or 200 million numbers, of which a stratified sample is used.
 
     Examples
     --------
@@ -102,7 +103,8 @@ class Prefix(Model):
             raise ValueError(f"`kernels` must be a multiple of {GROUP}; got {self.kernels}.")
         check_integer("landmarks", self.landmarks, 2 * examples.classes)
         check_enough(examples.y, examples.classes, examples.groups)
-        used = examples.sample(MOST_SERIES, random_state)
+        held = max(2 * examples.classes, MOST_HELD // (examples.steps * examples.channels))
+        used = examples.sample(min(MOST_SERIES, held), random_state)
         x, lengths = used.read(np.arange(len(used)))
         x = np.ascontiguousarray(x, dtype=np.float32)
         fold = make_folds(used.y, used.groups)
