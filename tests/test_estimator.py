@@ -114,7 +114,8 @@ polish.memory_budget = lambda: 2**23
 polish.PASSES, polish.RIDGES = 1, (1e-3,)
 X = np.memmap(sys.argv[1], dtype=np.float32, mode="r", shape=(600, 50, 512))
 y = np.arange(600) % 2
-clf = sw.EarlyClassifier.from_settings({"model": "accumulator", "order": 0, "training.max_epochs": 1, "hidden": 4})
+settings = {"model": "accumulator", "order": 0, "training.max_epochs": 1, "hidden": 4}
+clf = sw.EarlyClassifier.from_settings(settings)
 clf.fit(X[:100], y[:100])
 tracemalloc.start()
 clf.fit(X, y)
