@@ -11,6 +11,7 @@ import stopwise as sw
 from stopwise.metrics import llr_error
 from stopwise.models import Accumulator, Training
 from stopwise.models.networks.modules import AccumulatorModule, LSTMModule, TandemformerModule
+from stopwise.models.networks.training import polish as polishing
 from stopwise.models.networks.training.polish import RIDGES, polish
 from stopwise.models.networks.training.readout import ReadoutProblem, read_parameters
 
@@ -103,8 +104,10 @@ def test_samples_that_overflow_raise():
         clf.fit(1e12 * X, y)
 
 
+@pytest.mark.parametrize("compared", [10**9, 40])  # 40: penalties are compared on a part of the series
 @pytest.mark.parametrize("order", [0, 1])
-def test_polished_layer_is_the_optimum_of_its_ridge_penalty(order):
+def test_polished_layer_is_the_optimum_of_its_ridge_penalty(order, compared, monkeypatch):
+    monkeypatch.setattr(polishing, "COMPARED", compared)
     """An optimizer of scipy, run to convergence, finds the same minimum."""
     X, y, _ = gaussian(200, offset=0.7, classes=3)
     net = made(AccumulatorModule, order, classes=3, hidden=4)

@@ -30,6 +30,7 @@ POLISHING = "polishing"  # title of its progress
 # of passes over the data, and relative decrease of the loss below which an optimization stops.
 COMPARING = {"passes": 12, "tolerance": 1e-4}
 FINISHING = {"passes": 40, "tolerance": 1e-7}
+COMPARED = 8000  # largest number of series on which penalties are compared
 
 
 def polish(
@@ -73,6 +74,9 @@ def polish(
         write_parameters(net.readout, fitted)
         return {"ridge": ridges[-2]}
     before = problem.value(start, validation_set)
+    # Penalties are compared on a part of many series. The best one is inversely proportional to their number.
+    part = train_set.sample(COMPARED, task.seed)
+    compared, share = _Fit(problem, part) if len(part) < len(train_set) else fit, len(part) / len(train_set)
     # If the evidence is linear in the samples, learned features only add noise.
     kept = ({"samples": net.n_skip_inputs + 1} if net.n_skip_inputs else {}) | {"all": len(start)}
     best = _Choice(start, None, None, before)
@@ -86,7 +90,7 @@ def polish(
         for name, rows in kept.items():
             fitted, lowest = _better_start(problem, begin[-rows:], validation_set), np.inf
             for ridge in ridges:
-                fitted = fit.optimum(fitted, ridge, COMPARING)
+                fitted = compared.optimum(fitted, ridge, COMPARING)
                 loss = problem.value(fitted, validation_set)
                 reporter.advance(f"{name} · ridge {ridge:g} · validation {loss:.4g}")
                 best = min(best, _Choice(fitted, name, ridge, loss), key=lambda choice: choice.loss)
@@ -94,8 +98,10 @@ def polish(
                     break  # weaker ridge penalties fit noise
                 lowest = loss
         if best.ridge is not None:
-            fitted = fit.optimum(best.parameters, best.ridge, FINISHING)
-            found = best._replace(parameters=fitted, loss=problem.value(fitted, validation_set))
+            fitted = fit.optimum(best.parameters, share * best.ridge, FINISHING)
+            found = best._replace(
+                parameters=fitted, ridge=share * best.ridge, loss=problem.value(fitted, validation_set)
+            )
             best = min(_Choice(start, None, None, before), found, key=lambda choice: choice.loss)
         reporter.advance(f"validation {best.loss:.4g}")
     write_parameters(net.readout, _padded(best.parameters, len(start)))
