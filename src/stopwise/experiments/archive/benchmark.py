@@ -206,7 +206,8 @@ def _write(
     """Write the tables and draw; return the pictures."""
     table = report.tabulate(results, methods)
     costs = report.complete_costs(table)
-    ranking = rank(costs) if len(costs) > 1 and len(next(iter(costs.values()))) > 1 else None
+    # Ranks and their test need three methods.
+    ranking = rank(costs) if len(costs) > 2 and len(next(iter(costs.values()))) > 1 else None
     summary = report.summarize(table)
     write_table(
         folder / f"archive-{name}.json",

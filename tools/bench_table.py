@@ -1,0 +1,60 @@
+"""Write the tables of docs/results/performance.md from results/bench.json."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PAGE, FIGURES = ROOT / "docs/results/performance.md", ROOT / "results/bench.json"
+HEAD = (
+    "| figure | median (quartiles) | 0.1.0 | required | goal | reached | absolute values |\n"
+    "|---|---|---|---|---|---|---|\n"
+)
+STREAMS = ("LSTMCell", "streams", "stream()")
+
+
+def main() -> None:
+    """Replace the tables between the markers."""
+    figures = json.loads(FIGURES.read_text(encoding="utf-8"))["figures"]
+    streaming = [one for one in figures if any(word in one["title"] for word in STREAMS)]
+    text = PAGE.read_text(encoding="utf-8")
+    text = _replaced(text, "training", [one for one in figures if one not in streaming])
+    text = _replaced(text, "streaming", streaming)
+    PAGE.write_text(text, encoding="utf-8")
+
+
+def _replaced(text: str, name: str, figures: list[dict[str, Any]]) -> str:
+    """Return the text with another table between the markers of this name."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    table = begin + HEAD + "".join(_row(one) for one in figures) + end
+    text, count = re.subn(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: table, text, flags=re.S)
+    if count != 1:
+        raise SystemExit(f"{PAGE} must have the marker {begin.strip()} once.")
+    return text
+
+
+def _row(one: dict[str, Any]) -> str:
+    unit, sign = one["unit"], "≤" if one["better"] == "lower" else "≥"
+    reached = [level for level in ("aim", "bar") if _meets(one, one[level])]
+    word = {"aim": "goal", "bar": "passed"}[reached[0]] if reached else "**missed**"
+    value = f"{one['value']:.3g} {unit} ({one['low']:.3g}–{one['high']:.3g})".replace("  ", " ")
+    before = f"{one['before']['value']:.3g}" if "before" in one else "–"
+    cells = (
+        one["title"],
+        value,
+        before,
+        f"{sign} {one['bar']:g}",
+        f"{sign} {one['aim']:g}",
+        word,
+        one["note"],
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _meets(one: dict[str, Any], level: float) -> bool:
+    return one["value"] <= level if one["better"] == "lower" else one["value"] >= level
+
+
+if __name__ == "__main__":
+    main()
