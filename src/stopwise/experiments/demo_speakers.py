@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,6 @@ class Speakers:
     """Outcome of the first part of the demonstration."""
 
     mean_length: float  # of the test series, in samples
-    seconds: float
     tried: list[dict[str, Any]]  # models that the default compared
     decided: list[Decided]
     guarantee: str
@@ -63,9 +61,7 @@ def run(folder: Path, *, seed: int = 0, progress: bool | str = True) -> Speakers
     series, labels = list(test.X), np.asarray(test.y)  # type: ignore[arg-type]
     mixed = np.random.default_rng(seed).permutation(len(series))
     (X_cal, y_cal), (X, y) = (([series[i] for i in part], labels[part]) for part in np.array_split(mixed, 2))
-    start = perf_counter()
     clf = EarlyClassifier(progress=progress, random_state=seed).fit(train.X, train.y)
-    seconds = perf_counter() - start
     longest = int(train.lengths.max())
 
     def decided(name: str) -> Decided:
@@ -83,4 +79,4 @@ def run(folder: Path, *, seed: int = 0, progress: bool | str = True) -> Speakers
     report(clf, X, y, cost=1 / longest, title="Who is speaking?").save(path)
     tried = clf.model_.report_["tried"]
     lengths = float(np.mean([len(x) for x in X]))
-    return Speakers(lengths, seconds, tried, found, str(guarantee), path)
+    return Speakers(lengths, tried, found, str(guarantee), path)
