@@ -161,9 +161,22 @@ def test_groups_are_not_split_by_the_search(monkeypatch):
 
     monkeypatch.setattr(order_search, "read_series", spy)
     found(X, y, groups=groups)
-    assert len(seen) == 2
-    assert not seen[0] & seen[1]
-    assert len(seen[1]) > 2
+    fitted, compared = seen[::2], seen[1::2]
+    assert fitted == compared[::-1]  # each half of the groups is fitted once and compared once
+    assert not fitted[0] & fitted[1]
+    assert min(map(len, fitted)) > 5
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_few_groups_can_be_searched(groups):
+    X, y = autoregressive(200, 1)
+    assert found(X, y, groups=np.arange(200) // 2 % groups)[0] == 1
+
+
+def test_groups_of_one_class_each_are_searched_in_one_round():
+    """No half of the groups has all classes, so the halves are not exchanged."""
+    X, y = autoregressive(240, 1)
+    assert found(X, y, groups=3 * y + np.arange(240) // 2 % 3)[0] == 1
 
 
 @pytest.mark.parametrize("n", [4, 8, 30])

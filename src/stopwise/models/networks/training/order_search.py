@@ -7,7 +7,8 @@ precision is lost. The search therefore chooses the smallest order that is not c
 No network is trained. The candidates are linear in fixed features: those of order N use the samples at lags
 0..N and their products (`lags.py`), and that of no finite order also uses a random recurrent network. The
 features of an order include those of smaller orders, so each fit starts from the previous one. An order whose
-new features alone do not lower the held-out loss is not fitted further.
+new features alone do not lower the held-out loss is not fitted further. With groups, the search is done
+twice, with the two halves of the groups exchanged.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from stopwise.data.examples import Examples
 from stopwise.models.networks.training.convex import Remembered, Rows, fit_ridge
 from stopwise.models.networks.training.lags import (
     Series,
@@ -87,17 +89,26 @@ def search(
     order, seen
         As for `choose`.
     """
-    train, held, classes = _data(task)
-    ladder = _Ladder(Prefixes(train, segments=True), Prefixes(held, segments=False), classes)
-    lag = 0
-    for order in tried:
-        features: list[Features] = [lambda z: recurrent_features(z, task.seed)]
-        if order is not None:
-            features = [lambda z, j=j: lag_features(z, j) for j in range(lag, order + 1)]  # type: ignore[misc]
-            lag = order + 1
-        loss = ladder.climb(order, features)
-        advance(f"{'no finite order' if order is None else f'order {order}'} · validation {loss:.4g}")
-    return choose(ladder.losses, held.weight * len(held))
+    found: list[Losses] = []
+    weights = []
+    rounds = _rounds(task)
+    for number, (train, held) in enumerate(rounds, start=1):
+        ladder = _Ladder(
+            Prefixes(train, segments=True), Prefixes(held, segments=False), task.train_set.classes
+        )
+        lag = 0
+        for order in tried:
+            features: list[Features] = [lambda z: recurrent_features(z, task.seed)]
+            if order is not None:
+                features = [lambda z, j=j: lag_features(z, j) for j in range(lag, order + 1)]  # type: ignore[misc]
+                lag = order + 1
+            loss = ladder.climb(order, features)
+            if number == len(rounds):
+                advance(f"{'no finite order' if order is None else f'order {order}'} · validation {loss:.4g}")
+        found.append(ladder.losses)
+        weights.append(held.weight * len(held))
+    losses = {order: np.concatenate([one[order] for one in found]) for order in tried}
+    return choose(losses, np.concatenate(weights))
 
 
 def search_work(task: Task) -> int:
@@ -106,24 +117,53 @@ def search_work(task: Task) -> int:
     return rows * lag_width() * task.train_set.classes
 
 
-def _data(task: Task) -> tuple[Series, Series, int]:
-    """Return series to fit, series to compare the fits on, and the number of classes.
+def _rounds(task: Task) -> list[tuple[Series, Series]]:
+    """Return pairs of series to fit and series to compare the fits on.
 
-    If there are few validation series, some of the training series, of other groups than the rest, are added
-    to them: the more series are compared, the smaller the differences that can be seen.
+    There is one pair without groups. Series of a group resemble each other, so that a comparison on the few
+    groups of a validation part depends on which groups these are. With groups, there are two pairs, and each
+    half of the groups is fitted once and compared once, if both halves have every class.
     """
     assert task.validation_set is not None
     steps = max(task.train_set.steps, task.validation_set.steps)
     count = min(SEARCH_SERIES, max(LEAST_SERIES, SEARCH_SAMPLES // steps))
-    part, held = task.train_set, [task.validation_set.sample(count, task.seed)]
+    if task.train_set.groups is not None:
+        one, other = _split(task.train_set, 0.5, task.seed)
+        if other is not None and len(np.unique(other.y)) == len(np.unique(one.y)):
+            return [_read(one, [other], count, task), _read(other, [one], count, task)]
+    return [_read(*_held_out(task, count), count, task)]
+
+
+def _held_out(task: Task, count: int) -> tuple[Examples, list[Examples]]:
+    """Return examples to fit and the validation examples.
+
+    If there are fewer than `count` validation series, some of the training series, of other groups than the
+    rest, are added to them: the more series are compared, the smaller the differences that can be seen.
+    """
+    assert task.validation_set is not None
+    part, held = task.train_set, [task.validation_set]
     missing = count - len(held[0])
     if missing > 0:
-        part, more = part.split(min(HELD_OUT_FRACTION, missing / len(part)), task.seed)
+        part, more = _split(part, min(HELD_OUT_FRACTION, missing / len(part)), task.seed)
         held += [] if more is None else [more.sample(missing, task.seed)]
+    return part, held
+
+
+def _split(data: Examples, fraction: float, seed: int) -> tuple[Examples, Examples | None]:
+    """Return two parts of some examples; the second is None if the groups or classes are too few for two."""
+    try:
+        return data.split(fraction, seed)
+    except ValueError:  # a class would be missing from the first part
+        return data, None
+
+
+def _read(part: Examples, held: Sequence[Examples], count: int, task: Task) -> tuple[Series, Series]:
+    """Return at most `count` series of the examples to fit, and of each of those to compare the fits on."""
     part = part.sample(count, task.seed)
     view = evidence_view(part, task.seed)
     size = task.training.batch_size
-    return read_series([part], view, size), read_series(held, view, size), part.classes
+    compared = [one.sample(count, task.seed) for one in held]
+    return read_series([part], view, size), read_series(compared, view, size)
 
 
 class _Ladder:
