@@ -21,6 +21,19 @@ def test_kernel_outputs_equal_the_plain_convolution(dilation):
     assert np.allclose(kernel_outputs(u, dilation, taps), expected, atol=1e-5)
 
 
+def test_constant_values_have_no_output_at_any_level():
+    """Rounding errors there would be features of the level, which differ by chance between classes."""
+    taps = np.array([[0, 1, 2], [0, 4, 8], [1, 3, 6]], np.int32)
+    for level in np.random.default_rng(0).lognormal(size=50):
+        assert not kernel_outputs(np.full(30, level, np.float32), 2, taps).any()
+
+
+def test_first_sample_has_the_same_pools_at_any_level():
+    x = walks(n=50, steps=1, channels=3)
+    block = draw_kernels(walks(channels=3), np.full(3, 30), 6, False, np.random.default_rng(1))
+    assert np.ptp(pools(block, x, np.array([1])), axis=1).max() < 1e-6
+
+
 @pytest.mark.parametrize("differences", [False, True])
 @pytest.mark.parametrize("channels", [1, 4, 12])
 def test_pools_equal_double_loops(differences, channels):
@@ -28,7 +41,8 @@ def test_pools_equal_double_loops(differences, channels):
     block = draw_kernels(x, np.full(len(x), 30), 6, differences, np.random.default_rng(1))
     times = np.array([1, 2, 7, 30])
     found = pools(block, x, times).reshape(4, len(x), 6, 4, 8)
-    # Step 1 is left out of two pools: all outputs are zero there, and rounding decides which is the largest.
+    # In two pools, step 1 does not count: all outputs are zero there, and rounding in the double loops decides
+    # which is the largest.
     expected = plain.pools(block, x, times)
     assert np.allclose(found[:, :, :, :2], expected[:, :, :, :2], atol=1e-5)
     assert np.allclose(found[:, :, :, 2:].sum(-1), expected[:, :, :, 2:].sum(-1), atol=1e-5)

@@ -1,8 +1,10 @@
 """Compiled convolution and running pools of the kernels, for whole series.
 
-Which output of a group is the largest depends on the last digit where outputs are equal up to rounding, as
-they are in a constant series. So the outputs are computed in the same order of operations here and in the
-streaming step, without fused multiply-adds. Only the sums of the pools may be reordered.
+The weights of a kernel sum to zero, so the oldest of its nine values is subtracted from the others first. The
+outputs on constant values are then exactly 0. Rounding errors instead of 0 would decide which output of a
+group is the largest, and which are above their bias: features that tell classes apart only by chance.
+Outputs that are equal up to rounding remain elsewhere, so they are computed in the same order of operations
+here and in the streaming step, without fused multiply-adds. Only the sums of the pools may be reordered.
 """
 
 from __future__ import annotations
@@ -113,17 +115,15 @@ def _outputs(u: np.ndarray, dilation: int, taps: np.ndarray, out: np.ndarray) ->
     padded = np.empty(held + steps, np.float32)
     padded[:held] = u[0]
     padded[held:] = u[:steps]
-    total = padded[:steps].copy()
-    for j in range(1, 9):
+    taken = np.empty((9, steps), np.float32)  # taps, relative to the oldest
+    total = np.zeros(steps, np.float32)
+    for j in range(9):
         tap = padded[j * dilation :]
         for t in range(steps):
-            total[t] += tap[t]
+            taken[j, t] = tap[t] - padded[t]
+            total[t] += taken[j, t]
     for k in range(len(taps)):
-        one, two, three = (
-            padded[taps[k, 0] * dilation :],
-            padded[taps[k, 1] * dilation :],
-            padded[taps[k, 2] * dilation :],
-        )
+        one, two, three = taken[taps[k, 0]], taken[taps[k, 1]], taken[taps[k, 2]]
         row = out[k]
         for t in range(steps):
             row[t] = np.float32(3) * (one[t] + two[t] + three[t]) - total[t]

@@ -102,6 +102,7 @@ class _BlockStep:
         values = read[:, self.places, self.members[0][0][:, None]]
         for channel, there in self.members[1:]:
             values = values + read[:, self.places, channel[:, None]] * there[:, None]
+        values = values - values[..., :1]  # exactly 0 where they are constant; see `pooling`
         total = values[..., 0]
         for j in range(1, TAPS):
             total = total + values[..., j]
