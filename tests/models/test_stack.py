@@ -48,6 +48,28 @@ def test_the_best_model_is_kept_as_it_is():
     assert [tried["weight"] for tried in stack.report_["tried"]] == [0.0, 1.0]
 
 
+class Ready(Fixed):
+    """A model that scores the training series without another fit."""
+
+    cross_fits = True
+
+    def fit(self, examples, validation=None, **options):
+        super().fit(examples)
+        self.held_out_scores_ = self.scores(examples.read(np.arange(len(examples)))[0])
+        return self
+
+
+@pytest.mark.parametrize(
+    ("ready", "kept", "outcome"),
+    [(0.53, 0.53, "not clearly better than Ready"), (1.5, 0.5, "kept with weight 1")],
+)
+def test_a_model_judged_on_one_fold_must_be_clearly_better(ready, kept, outcome):
+    data, _ = examples(n=1200)  # so many that one fold is enough
+    stack = sw.models.Stack([Ready(scale=ready), Fixed(scale=0.5)]).fit(data)
+    assert stack.models_[0].scale == kept
+    assert stack.report_["tried"][1]["outcome"] == outcome
+
+
 def test_models_with_evidence_of_their_own_are_combined():
     data, x = examples(n=2000)
     stack = sw.models.Stack([Fixed(0, 0.5), Fixed(1, 0.5)]).fit(data)

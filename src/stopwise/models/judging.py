@@ -13,7 +13,9 @@ from stopwise.data.examples import Examples
 from stopwise.models.base import Model
 from stopwise.validation import inside
 
-CLEARLY = 2.0  # standard errors by which a combination must be better than the best model
+# Standard errors by which a combination must be better than the best model, and a model that was judged on a
+# part of the series better than one that was judged on all.
+CLEARLY = 2.0
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 10.0, 1e-3
 
 
@@ -81,7 +83,8 @@ class Trial:
         difference = difference[~np.isnan(difference)]
         outcome = self.outcome
         if not self.dropped:
-            outcome = f"kept with weight {weight:.3g}" if weight else f"not as good as {best.name}"
+            relation = "not clearly better than" if difference.mean() < 0 else "not as good as"
+            outcome = f"kept with weight {weight:.3g}" if weight else f"{relation} {best.name}"
         return {
             "model": self.name,
             "loss": self.loss,
@@ -107,7 +110,7 @@ def choose(trials: Sequence[Trial], examples: Examples) -> tuple[np.ndarray, flo
     alive = [i for i, trial in enumerate(trials) if not trial.dropped]
     judged = np.flatnonzero(~np.isnan(np.stack([trials[i].losses for i in alive])).any(axis=0))
     losses = np.stack([trials[i].losses[judged] for i in alive])  # (alive, judged)
-    best = int(losses.mean(axis=1).argmin())
+    best = _best(losses, [not np.isnan(trials[i].losses).any() for i in alive])
     single = np.eye(len(alive))[best]
     weights = np.zeros(len(trials))
     if len(alive) == 1:
@@ -126,11 +129,31 @@ def choose(trials: Sequence[Trial], examples: Examples) -> tuple[np.ndarray, flo
         bounds=[(0.0, LARGEST_WEIGHT)] * len(alive),
         options={"maxiter": 30},
     ).x
-    gain = losses[best] - loss_of(found)
-    clear = gain.mean() > CLEARLY * gain.std() / np.sqrt(len(gain))
+    clear = _is_clearly_lower(loss_of(found), losses[best])
     used = np.where(found > SMALLEST_WEIGHT, found, 0.0)
     weights[alive] = used if clear and (used > 0).sum() > 1 else single
     return weights, float(loss_of(found).mean())
+
+
+def _best(losses: np.ndarray, whole: Sequence[bool]) -> int:
+    """Return the row of the losses (M, n) of the model to keep.
+
+    It is the one with the least loss. But a model that was judged on a part of the series only replaces one
+    that was judged on the `whole` set if it is clearly better, because the part may be small.
+    """
+    means = losses.mean(axis=1)
+    best = int(means.argmin())
+    others = [i for i, one in enumerate(whole) if one]
+    if whole[best] or not others:
+        return best
+    kept = min(others, key=lambda i: means[i])
+    return best if _is_clearly_lower(losses[best], losses[kept]) else kept
+
+
+def _is_clearly_lower(losses: np.ndarray, others: np.ndarray) -> bool:
+    """Whether the mean of some losses (n,) is lower than that of others by `CLEARLY` standard errors."""
+    gain = others - losses
+    return bool(gain.mean() > CLEARLY * gain.std() / np.sqrt(len(gain)))
 
 
 def weighted(weights: Sequence[float] | np.ndarray, scores: Sequence[np.ndarray]) -> np.ndarray:

@@ -40,9 +40,10 @@ class Stack(Model):
     the best model, it is dropped. If not, it is fitted to these series, and dropped if its loss is more than
     1.1 times the best. With few series, the other folds follow.
 
-    The model with the least log loss is kept as it is. A weighted sum of the scores of several models
-    replaces it only if its loss is lower by more than two standard errors of the paired difference. Networks
-    that are kept are fitted again to all series, with the order that they had chosen.
+    The model with the least log loss is kept as it is. One that was judged on a single fold replaces one that
+    was judged on all series only if its loss is lower by more than two standard errors of the paired
+    difference, and so does a weighted sum of the scores of several models. Networks that are kept are fitted
+    again to all series, with the order that they had chosen.
 
     ``model="auto"`` of `EarlyClassifier` is this model with its defaults.
 
@@ -127,7 +128,7 @@ class Stack(Model):
             for i, (trial, weight) in enumerate(zip(trials, weights))
             if weight
         ]
-        best = min((trial for trial in trials if not trial.dropped), key=lambda trial: trial.loss)
+        best = trials[int(weights.argmax())]
         self.report_ = {
             "tried": [trial.described(best, float(weight)) for trial, weight in zip(trials, weights)],
             "combined_loss": combined,
