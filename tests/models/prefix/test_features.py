@@ -41,8 +41,8 @@ def test_pools_equal_double_loops(differences, channels):
     block = draw_kernels(x, np.full(len(x), 30), 6, differences, np.random.default_rng(1))
     times = np.array([1, 2, 7, 30])
     found = pools(block, x, times).reshape(4, len(x), 6, 4, 8)
-    # In two pools, step 1 does not count: all outputs are zero there, and rounding in the double loops decides
-    # which is the largest.
+    # In two pools, step 1 does not count: all outputs are zero there, and in the double loops, rounding
+    # decides which is the largest.
     expected = plain.pools(block, x, times)
     assert np.allclose(found[:, :, :, :2], expected[:, :, :, :2], atol=1e-5)
     assert np.allclose(found[:, :, :, 2:].sum(-1), expected[:, :, :, 2:].sum(-1), atol=1e-5)
