@@ -226,3 +226,14 @@ def test_the_short_form_of_a_network_is_a_copy_with_few_epochs():
     assert quick().short().training.max_epochs == 3
     assert sw.models.Accumulator(order=None).short().body == "auto"
     assert sw.models.Prefix().short() is None
+
+
+def test_networks_train_fewer_epochs_on_many_long_series():
+    data, _ = examples(n=100, steps=6)
+    model = sw.models.Accumulator()
+    assert model.limited(data, 6000).training.max_epochs == 10
+    assert model.limited(data, 60).training.max_epochs == 5
+    assert model.limited(data, 10**6).training.max_epochs == 50
+    given = quick()
+    assert given.limited(data, 60) is given
+    assert sw.models.Prefix().limited(data, 60).kernels == 1536

@@ -116,6 +116,13 @@ class Model(BaseEstimator, ABC):
         """Return an unfitted copy that is much faster to fit, for a first comparison; None: there is none."""
         return None
 
+    def limited(self, examples: Examples, samples: int) -> Model:
+        """Return an unfitted copy whose fit to these examples reads at most about this many samples.
+
+        Models that are fast to fit return themselves.
+        """
+        return self
+
     def settled(self) -> Model:
         """Return an unfitted copy with the settings that the fit chose, so that they are not chosen again."""
         return clone(self)

@@ -28,6 +28,10 @@ HOPELESS, WORSE = 1.5, 1.1
 # Up to these sizes, models that do not cross-fit are fitted once per fold; beyond, one fold is enough.
 MOST_SERIES, MOST_NUMBERS = 1000, 200_000
 
+# Samples that a network may read in training, times the data in millions of numbers if they are more than one.
+# The default fit of a million numbers must stay under a minute.
+MOST_READ, MANY_NUMBERS = 5_000_000, 1_000_000
+
 log = logging.getLogger("stopwise")
 
 
@@ -38,7 +42,8 @@ class Stack(Model):
     each class. A model that cross-fits, such as `Prefix`, scores all series. Another one is first fitted for
     a short time to the series outside one fold; if its log loss on this fold is more than 1.5 times that of
     the best model, it is dropped. If not, it is fitted to these series, and dropped if its loss is more than
-    1.1 times the best. With few series, the other folds follow.
+    1.1 times the best. With few series, the other folds follow. With long series, networks are trained for
+    fewer epochs, so that a fit does not take minutes.
 
     The model with the least log loss is kept as it is. One that was judged on a single fold replaces one that
     was judged on all series only if its loss is lower by more than two standard errors of the paired
@@ -109,7 +114,9 @@ class Stack(Model):
             )
 
         folds = _judging_folds(examples, random_state)
-        candidates = self._candidates()
+        numbers = examples.lengths.sum() * examples.channels
+        read = int(MOST_READ * max(1, numbers / MANY_NUMBERS))
+        candidates = [model.limited(examples, read) for model in self._candidates()]
         # Models that cross-fit come first: the others are compared with them early.
         order = sorted(range(len(candidates)), key=lambda i: not candidates[i].cross_fits)
         trials: list[Trial] = []

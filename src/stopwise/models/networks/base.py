@@ -119,7 +119,19 @@ class NetworkModel(Model):
 
     def short(self) -> NetworkModel:
         """Return an unfitted copy that trains for few epochs."""
-        return clone(self).set_params(training__max_epochs=min(SHORT_EPOCHS, self._training.max_epochs))
+        return self._with_epochs(SHORT_EPOCHS)
+
+    def limited(self, examples: Examples, samples: int) -> NetworkModel:
+        """Return an unfitted copy that trains for as many epochs as the samples allow, but not very few.
+
+        If `training` was given, its epochs are not changed.
+        """
+        if self.training is not None:
+            return self
+        return self._with_epochs(max(SHORT_EPOCHS, samples // int(examples.lengths.sum())))
+
+    def _with_epochs(self, most: int) -> NetworkModel:
+        return clone(self).set_params(training__max_epochs=min(most, self._training.max_epochs))
 
     def settled(self) -> NetworkModel:
         """Return an unfitted copy with the order that the fit chose."""
