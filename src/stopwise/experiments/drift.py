@@ -52,7 +52,19 @@ PANELS: dict[str, dict[str, Settings]] = {
     "forget bias": {
         "forget-0": {"forget_bias": 0.0},
         BASE_NAME: {},
+        "forget-2": {"forget_bias": 2.0},
         "forget-3": {"forget_bias": 3.0},
+        "forget-4": {"forget_bias": 4.0},  # about the logarithm of the number of steps
+    },
+    "open forget gate": {
+        "forget-4": {"forget_bias": 4.0},
+        "forget-4-rate-0.003": {"forget_bias": 4.0, "training.learning_rate": 3e-3},
+        "forget-4-average-0.999": {"forget_bias": 4.0, "training.weight_average": 0.999},
+        "forget-4-cosine": {
+            "forget_bias": 4.0,
+            "training.learning_rate": 3e-3,
+            "training.schedule": "cosine",
+        },
     },
     "clipping": {
         BASE_NAME: {},
