@@ -97,6 +97,7 @@ def fit_line(outcomes: LineOutcomes, value: Value, random_state: int = 0) -> Slo
         outside = counts == 0
         if outside.any():
             spread.append(values[i, j, outside].mean())
-    level, slope = np.mean(lines, axis=0)
-    between = np.quantile(spread, [0.05, 0.95]).tolist() if spread else None
-    return SlopedProbability(float(level), float(slope), outcomes.horizon, cost_range=between)
+    # Four decimals are far more than the numbers are certain to, and easier to read.
+    level, slope = np.mean(lines, axis=0).round(4).tolist()
+    between = np.quantile(spread, [0.05, 0.95]).round(4).tolist() if spread else None
+    return SlopedProbability(level, slope, outcomes.horizon, cost_range=between)
