@@ -96,14 +96,11 @@ def _model_digest(clf: EarlyClassifier) -> str:
 
 def _tried_models(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table of the models that "auto" compared."""
-    rows = [
-        [one["model"], one["loss"], one["standard_error"], one["weight"], one["seconds"]]
-        for one in report["tried"]
-    ]
-    note = "Log loss on held-out series; lower is better. A weight of 0 means that the model is not used."
+    rows = [[one["model"], one["loss"], one["seconds"], one["outcome"]] for one in report["tried"]]
+    note = "Log loss on held-out series; lower is better."
     if report.get("combined_loss") is not None:
         note += f" The best combination has a loss of {report['combined_loss']:.4g}."
-    columns = ["model", "held-out loss", "standard error of the difference", "weight", "seconds"]
+    columns = ["model", "held-out loss", "seconds", "outcome"]
     return {"title": "Models compared", "columns": columns, "rows": rows, "note": note}
 
 
