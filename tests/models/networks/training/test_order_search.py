@@ -188,6 +188,7 @@ def test_search_works_with_few_series(n, classes):
 
 def test_search_uses_sample_of_large_data(monkeypatch):
     monkeypatch.setattr(order_search, "SEARCH_SERIES", 30)
+    monkeypatch.setattr(order_search, "LEAST_SERIES", 10)
     sizes = []
     read = order_search.read_series
 
@@ -198,6 +199,16 @@ def test_search_uses_sample_of_large_data(monkeypatch):
     monkeypatch.setattr(order_search, "read_series", spy)
     found(*autoregressive(200, 1))
     assert sizes == [30, 30]
+
+
+def test_search_uses_fewer_series_with_many_classes(monkeypatch):
+    counts = []
+    monkeypatch.setattr(order_search, "_read", lambda part, held, count, task: counts.append(count))
+    for classes in (2, 4, 8, 100):
+        X, y, _ = gaussian(4 * classes, channels=classes, steps=3, classes=classes)
+        train_set, held = examples(X, y).split(0.5, 0)
+        order_search._rounds(task(train_set, held))
+    assert counts == [2000, 2000, 1000, order_search.LEAST_SERIES]
 
 
 def test_best_finite_order_ignores_no_finite_order():

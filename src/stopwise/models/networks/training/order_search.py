@@ -42,6 +42,7 @@ FEWER_STANDARD_ERRORS, LARGE_SHARE_OF_LOSS = 1.5, 0.1
 SMALL_SHARE_OF_LOSS = 0.02  # an excess of less than this share is not worth a larger order
 # Limits of the search: enough data to rank the orders.
 SEARCH_SERIES = 2000
+FEW_CLASSES = 4  # with more classes, fewer series are fitted: the time is proportional to both
 HELD_OUT_FRACTION = 0.4  # largest fraction of the training series on which fits are compared
 SEARCH_SAMPLES = 500_000  # number of samples, series times steps
 LEAST_SERIES = 300
@@ -126,7 +127,8 @@ def _rounds(task: Task) -> list[tuple[Series, Series]]:
     """
     assert task.validation_set is not None
     steps = max(task.train_set.steps, task.validation_set.steps)
-    count = min(SEARCH_SERIES, max(LEAST_SERIES, SEARCH_SAMPLES // steps))
+    most = SEARCH_SERIES * FEW_CLASSES // max(FEW_CLASSES, task.train_set.classes)
+    count = max(LEAST_SERIES, min(most, SEARCH_SAMPLES // steps))
     if task.train_set.groups is not None:
         one, other = _split(task.train_set, 0.5, task.seed)
         if other is not None and len(np.unique(other.y)) == len(np.unique(one.y)):
