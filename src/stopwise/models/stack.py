@@ -28,7 +28,7 @@ HOPELESS, WORSE = 1.5, 1.1
 # Up to these sizes, models that do not cross-fit are fitted once per fold; beyond, one fold is enough.
 MOST_SERIES, MOST_NUMBERS = 1000, 200_000
 
-# Samples that a network may read in training, times the data in millions of numbers if they are more than one.
+# Samples that a network may read in training, for each million numbers of data, but not fewer than for one.
 # The default fit of a million numbers must stay under a minute.
 MOST_READ, MANY_NUMBERS = 5_000_000, 1_000_000
 
