@@ -18,7 +18,9 @@ from stopwise.models.prefix.ridge import PENALTIES, DualRidge, centered
 WEIGHTS = (0.0, 0.3, 1.0, 3.0)
 SWEEPS = 2
 SEARCH_AT = (0.1, 0.3, 0.6)  # shares of the longest series at which the weights are compared
-SEARCH_SERIES = 400
+# Series of one sample, and number of samples: their losses are added. Many small samples cost less than one
+# large one, and the weights vary less by chance than those of one small sample.
+SEARCH_SERIES, SEARCH_SAMPLES = 400, 3
 NEIGHBORS = 1  # penalties on each side of the best one that are tried in the search
 PART = 24  # groups of kernels whose pools are held in memory at a time
 NEGLIGIBLE = 1e-8  # mean variance below which pools are rounding errors: near the start of a series

@@ -67,6 +67,19 @@ class Series:
             chosen.append(rng.permutation(rows)[:share])
         return np.sort(np.concatenate(chosen))
 
+    def samples(self, count: int, most: int, rng: np.random.Generator) -> list[np.ndarray]:
+        """Return up to `most` random samples of rows, as of `sample`, without common rows if possible."""
+        number = min(most, len(self.y) // count)
+        if number <= 1:
+            return [self.sample(count, rng)]
+        chosen: list[list[np.ndarray]] = [[] for _ in range(number)]
+        for k in np.unique(self.y):
+            rows = rng.permutation(np.flatnonzero(self.y == k))
+            share = min(len(rows), max(2, round(count * len(rows) / len(self.y))))
+            for i, part in enumerate(chosen):  # a rare class begins again
+                part.append(rows[np.arange(i * share, (i + 1) * share) % len(rows)])
+        return [np.sort(np.concatenate(part)) for part in chosen]
+
 
 @dataclass
 class HeadFit:
@@ -126,11 +139,21 @@ def fit_prefix(
     few = series.sample(SCALE_ROWS, rng)
     factors = blocks.pool_scales(features, series.x[few], series.lengths[few], steps)
     watch.lap("features")
-    rows = series.sample(blocks.SEARCH_SERIES, rng)
+    samples = series.samples(blocks.SEARCH_SERIES, blocks.SEARCH_SAMPLES, rng)
     with stages.stage(SEARCH, 1) as stage:
-        points = blocks.search_points(
-            features, factors, series.x[rows], series.y[rows], series.lengths[rows], series.fold[rows], steps
-        )
+        points = [
+            point
+            for rows in samples
+            for point in blocks.search_points(
+                features,
+                factors,
+                series.x[rows],
+                series.y[rows],
+                series.lengths[rows],
+                series.fold[rows],
+                steps,
+            )
+        ]
         weights = dict(zip(features.kinds, blocks.search_weights(points, series.classes).tolist()))
         stage.advance()
     watch.lap("search")
