@@ -71,7 +71,7 @@ def reproduce(
     longest = {world: found[world]["longest"] for world in rows}
     pictures = []
     for suffix, key in (("", "llr_error"), ("-by-truth", f"{BY_TRUTH}llr_error")):
-        if suffix and not any("by_truth" in one for one in results.values()):
+        if suffix and not all("by_truth" in one for one in results.values() if "llr_error" in one):
             continue  # stored runs of an earlier version have only one choice of the epoch
         cells = {world: _cells(results, world, sizes, key) for world in rows}
         tests = {world: _tests(cells[world]) for world in rows}

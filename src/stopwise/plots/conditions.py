@@ -19,6 +19,7 @@ from stopwise.plots.style import (
     Drawing,
     NotebookFigure,
     drawing,
+    log_axis,
     mean_and_sem,
 )
 
@@ -115,7 +116,7 @@ def _panel(
     starred: Sequence[str],
 ) -> None:
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_yscale("log")
+    log_axis(axes)
     axes.set_xticks(range(len(cells)), list(cells))
     axes.set_xlim(-0.6, len(cells) - 0.4)
     for place, (condition, cell) in enumerate(cells.items()):
