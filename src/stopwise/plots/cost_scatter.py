@@ -76,11 +76,14 @@ def _panel(panel: Axes, x: np.ndarray, y: np.ndarray, names: list[str]) -> None:
     better = y < x
     panel.scatter(x[better], y[better], s=26, color=COLORS[0], zorder=3)
     panel.scatter(x[~better], y[~better], s=30, color=COLORS[1], marker="D", zorder=3)
-    for i in np.argsort(y / x, kind="stable")[::-1][:LABELED]:
+    labeled = np.argsort(y / x, kind="stable")[::-1][:LABELED]
+    for place, i in enumerate(labeled):
+        # Labels of points at about the same height are put above each other.
+        near = np.abs(np.log(y[labeled[:place]] / y[i])) < 0.05 * np.log(high / low)
         left = np.log(x[i] / low) > 0.35 * np.log(high / low)  # there is space above the diagonal
         panel.annotate(
-            names[i], (x[i], y[i]), (-5 if left else 5, 4), textcoords="offset points", fontsize=7.5,
-            ha="right" if left else "left", color=TRUTH_COLOR if not better[i] else GRAY, zorder=4,
+            names[i], (x[i], y[i]), (-5 if left else 5, 4 + 9 * near.sum()), textcoords="offset points",
+            fontsize=7.5, ha="right" if left else "left", color=TRUTH_COLOR if not better[i] else GRAY, zorder=4,
         )  # fmt: skip
     panel.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
     for axis in (panel.xaxis, panel.yaxis):
