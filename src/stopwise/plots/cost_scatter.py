@@ -83,7 +83,8 @@ def _panel(panel: Axes, x: np.ndarray, y: np.ndarray, names: list[str]) -> None:
         left = np.log(x[i] / low) > 0.35 * np.log(high / low)  # there is space above the diagonal
         panel.annotate(
             names[i], (x[i], y[i]), (-5 if left else 5, 4 + 9 * near.sum()), textcoords="offset points",
-            fontsize=7.5, ha="right" if left else "left", color=TRUTH_COLOR if not better[i] else GRAY, zorder=4,
+            fontsize=7.5, ha="right" if left else "left", zorder=4,
+            color=TRUTH_COLOR if not better[i] else GRAY,
         )  # fmt: skip
     panel.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
     for axis in (panel.xaxis, panel.yaxis):
