@@ -97,7 +97,8 @@ def fit_line(outcomes: LineOutcomes, value: Value, random_state: int = 0) -> Slo
         outside = counts == 0
         if outside.any():
             spread.append(values[i, j, outside].mean())
-    # Four decimals are far more than the numbers are certain to, and easier to read.
+    # The numbers are far less certain than the digits that are kept, and these are easier to read. Costs have
+    # a unit of the user's choice, so they keep significant digits, not decimals.
     level, slope = np.mean(lines, axis=0).round(4).tolist()
-    between = np.quantile(spread, [0.05, 0.95]).round(4).tolist() if spread else None
+    between = [float(f"{cost:.4g}") for cost in np.quantile(spread, [0.05, 0.95])] if spread else None
     return SlopedProbability(level, slope, outcomes.horizon, cost_range=between)
