@@ -23,8 +23,7 @@ from stopwise.data.examples import Examples
 from stopwise.export import export_onnx
 from stopwise.models import FromProbabilities
 from stopwise.models.prefix import calibration
-from stopwise.models.prefix.blocks import fold_rows
-from stopwise.models.prefix.folds import make_folds
+from stopwise.models.prefix.folds import fold_rows, make_folds
 from stopwise.models.wrapped import Wrapped, input_shape
 
 

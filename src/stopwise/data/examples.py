@@ -40,6 +40,9 @@ class Examples:
         (n,) number of steps of each series.
     groups
         (n,) group of each series, such as a person or a recording. A group is never split. None: no groups.
+    sizes
+        (C,) standard deviations of the channels before they were standardized, relative to each other. None:
+        they are not known or all equal.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Examples:
     channels: int
     lengths: np.ndarray
     groups: np.ndarray | None = None
+    sizes: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -63,7 +67,7 @@ class Examples:
         """Return examples that read `series` and convert them to model inputs by `inputs`."""
         owners = None if groups is None else check_labels("`groups`", groups, len(series))
         reader = InputReader(series, inputs)
-        return cls(reader, y, classes, inputs.model_channels, series.lengths, owners)
+        return cls(reader, y, classes, inputs.model_channels, series.lengths, owners, inputs.sizes)
 
     def __len__(self) -> int:
         return len(self.y)

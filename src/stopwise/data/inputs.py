@@ -109,6 +109,13 @@ class Inputs:
         """C, the number of input channels of the model."""
         return self.channels * (2 if self.mask else 1)
 
+    @property
+    def sizes(self) -> np.ndarray:
+        """(C,) sizes of the channels relative to each other before they were scaled, 1 on the average."""
+        relative = self.scale / self.scale.max()
+        relative /= np.sqrt((relative**2).mean())
+        return np.concatenate([relative, np.ones(self.model_channels - self.channels)])
+
     def check_channels(self, series: SeriesSet) -> None:
         """Raise a ValueError if the number of channels differs from training."""
         if series.channels != self.channels:

@@ -15,8 +15,7 @@ from torch import Tensor
 from stopwise.data.examples import Examples
 from stopwise.models.base import Model, OnEpoch
 from stopwise.models.prefix import calibration
-from stopwise.models.prefix.blocks import fold_rows
-from stopwise.models.prefix.folds import check_enough, make_folds
+from stopwise.models.prefix.folds import check_enough, fold_rows, make_folds
 from stopwise.models.prefix.grid import head_shares, head_steps
 from stopwise.models.prefix.heads import held, lean
 from stopwise.models.step import Step

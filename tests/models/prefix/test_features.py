@@ -5,12 +5,20 @@ from models.prefix import plain
 from stopwise.models.prefix.features import Features, pools
 from stopwise.models.prefix.kernels import changes, draw_kernels
 from stopwise.models.prefix.pooling import kernel_outputs
-from stopwise.models.prefix.statistics import MOST_LEVELS, MOST_PRODUCTS, Statistics
+from stopwise.models.prefix.series import Series
+from stopwise.models.prefix.statistics import FEWEST_LEVELS, MOST_NUMBERS, MOST_PRODUCTS, Statistics
 
 
 def walks(n=3, steps=30, channels=2, seed=0):
     rng = np.random.default_rng(seed)
     return rng.standard_normal((n, steps, channels)).cumsum(axis=1).astype(np.float32)
+
+
+def draw(x):
+    y = np.zeros(len(x), int)
+    series = Series(x, y, np.full(len(x), x.shape[1]), y, 1)
+    scale = np.ones(x.shape[2], np.float32)
+    return Features.draw(series, scale, 64, 4, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("dilation", [1, 3, 20])
@@ -59,10 +67,11 @@ def test_competition_pools_equal_double_loops_where_no_outputs_are_equal():
     assert np.allclose(found[1] - found[0], expected[1] - expected[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("channels", [1, 3, MOST_PRODUCTS + 3, MOST_LEVELS + 2])
-def test_statistics_equal_double_loops(channels):
+@pytest.mark.parametrize("channels", [1, 3, MOST_PRODUCTS + 3, FEWEST_LEVELS + 2])
+@pytest.mark.parametrize("rows", [1, MOST_NUMBERS])
+def test_statistics_equal_double_loops(channels, rows):
     x = walks(channels=channels)
-    statistics = Statistics.draw(channels, np.random.default_rng(0))
+    statistics = Statistics.draw(channels, np.random.default_rng(0), rows)
     times = [1, 2, 9, 30]
     expected = plain.statistics(x, times, statistics.levels, statistics.products, statistics.recent)
     found = statistics.of(x, times)
@@ -71,9 +80,31 @@ def test_statistics_equal_double_loops(channels):
         assert np.allclose(found[kind], expected[kind], rtol=1e-4, atol=1e-4), kind
 
 
+def test_levels_of_many_channels_are_projected_only_if_there_are_many_series():
+    rng = np.random.default_rng(0)
+    assert Statistics.draw(100, rng, rows=1000).levels.shape == (100, 100)
+    assert Statistics.draw(100, rng, rows=MOST_NUMBERS).levels.shape == (100, FEWEST_LEVELS)
+
+
+def test_after_the_end_of_a_series_its_features_stay():
+    x, times = walks(n=4), np.array([1, 5, 12, 30])
+    lengths = np.array([30, 12, 7, 1])
+    features = draw(x)
+    for b, end in enumerate(lengths):
+        x[b, end:] = 1e3  # is not read
+        seen, until = x[b : b + 1, :end], np.minimum(times, end)
+        for block in features.blocks.values():
+            found = pools(block, x, times, lengths)[:, b]
+            alone = [pools(block, seen, until[g : g + 1])[0, 0] for g in range(4)]
+            assert np.allclose(found, alone, rtol=1e-5, atol=1e-6)
+        for kind, found in features.statistics.of(x, times, lengths).items():
+            alone = [features.statistics.of(seen, until[g : g + 1])[kind][0, 0] for g in range(4)]
+            assert np.allclose(found[:, b], alone, rtol=1e-6, atol=1e-6)
+
+
 def test_no_feature_sees_the_future():
     x, times = walks(n=8), np.array([1, 5, 12])
-    features = Features.draw(x, np.full(8, 30), 64, np.random.default_rng(0))
+    features = draw(x)
     changed = x.copy()
     changed[:, 12:] = 1e3
     for block in features.blocks.values():
@@ -97,7 +128,7 @@ def test_kernels_are_drawn_from_the_seed_and_read_valid_channels():
 @pytest.mark.parametrize("steps", [1, 2, 8, 9, 10])
 def test_short_series_have_features(steps):
     x = walks(n=4, steps=steps)
-    features = Features.draw(x, np.full(4, steps), 16, np.random.default_rng(0))
+    features = draw(x)
     for block in features.blocks.values():
         assert np.isfinite(pools(block, x, np.array([steps]))).all()
 

@@ -74,8 +74,9 @@ def test_compiled_heads_equal_the_kernel_form():
     heads = model.heads_
     scores = all_scores(model.features_, heads, x)
     g = len(heads.steps) - 1
-    named = {name: pools(model.features_.blocks[name], x, heads.steps)[g] for name in heads.pooled}
-    statistics = model.features_.statistics.of(x, heads.steps)
+    read = model.features_.scaled(x)
+    named = {name: pools(model.features_.blocks[name], read, heads.steps)[g] for name in heads.pooled}
+    statistics = model.features_.statistics.of(read, heads.steps)
     expected = heads.scores(g, named, {kind: statistics[kind][g].astype(float) for kind in heads.rbf})
     assert np.allclose(scores[:, -1], expected, atol=1e-6)
 
@@ -124,7 +125,53 @@ def test_past_the_longest_training_series_the_scores_stay():
     assert np.allclose(state["scores"][0], scores[0, -1], atol=1e-4)
 
 
-def test_unequal_lengths_use_the_series_that_are_long_enough():
+def small_channels(n=90, sizes=None, seed=0):
+    """One channel that tells the class, and forty that do not; all have the same size when they are read."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    x = rng.standard_normal((n, 12, 41)).astype(np.float32)
+    x[:, :, 0] = 0.3 * x[:, :, 0] + (y - 1)[:, None]
+    lengths = np.full(n, 12)
+    return Examples(lambda rows: (x[rows], lengths[rows]), y, 3, 41, lengths, sizes=sizes), x
+
+
+def test_channels_that_were_small_stay_small_if_this_is_clearly_better():
+    sizes = np.r_[10.0, np.full(40, 0.1)]
+    # The other way round, the sizes mislead and are not used.
+    models = [sw.models.Prefix(kernels=64).fit(small_channels(sizes=one)[0]) for one in (sizes, 1 / sizes)]
+    assert [model.report_["channels"] for model in models] == ["together", "separately"]
+    losses = [np.mean(model.report_["held_out_loss"]) for model in models]
+    assert losses[0] < 0.5 * losses[1]
+    assert np.ptp(models[0].features_.scale) > 0
+    assert (models[1].features_.scale == 1).all()
+
+
+def test_the_step_scales_the_channels_as_whole_series_do():
+    data, x = small_channels(sizes=np.r_[10.0, np.full(40, 0.1)])
+    model = sw.models.Prefix(kernels=64).fit(data)
+    scores = model.scores(x[:3])
+    for xp in (np, torch):
+        step = model.step(xp)
+        state = step.start(3)
+        for t in range(12):
+            state = step(state, step.array(np.ascontiguousarray(x[:3, t])))
+        assert np.allclose(np.asarray(state["scores"]), scores[:, -1], rtol=1e-4, atol=1e-3)
+    loaded = sw.models.Prefix(kernels=64)
+    loaded.restore(model.fitted() | {"classes": 3, "channels": 41}, model.tensors())
+    assert np.array_equal(loaded.scores(x[:3]), scores)
+
+
+def test_late_heads_learn_from_series_that_have_ended():
+    # Only six series of 90 are long. What tells the classes apart is the same in the short ones.
+    lengths = np.r_[np.full(84, 10), np.full(6, 20)]
+    model, _, _ = fitted(lengths=lengths, noise=0.5)
+    _, fresh = examples(n=90, seed=1, noise=0.5)
+    y = np.arange(90) % 3
+    assert model.heads_.steps[-1] == 20
+    assert (model.scores(fresh)[:, -1].argmax(1) == y).mean() > 0.85
+
+
+def test_held_out_scores_end_with_the_series():
     rng = np.random.default_rng(0)
     lengths = rng.integers(5, 21, size=90)
     model, _, _ = fitted(lengths=lengths)

@@ -68,7 +68,12 @@ def fit_matrix(z: np.ndarray, y: np.ndarray, penalty: float) -> tuple[np.ndarray
 
 
 def left_out_logits(z: np.ndarray, y: np.ndarray, penalty: float, folds: Sequence[np.ndarray]) -> np.ndarray:
-    """Return calibrated logits (n, K); those of a fold come from a calibration without this fold."""
+    """Return calibrated logits (n, K); those of a fold come from a calibration without this fold.
+
+    If all series are in one fold, nothing is left to calibrate by, and z is returned.
+    """
+    if len(folds) == 1:
+        return z
     found = np.empty_like(z)
     rows = np.arange(len(z))
     for fold in folds:

@@ -12,13 +12,16 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import log_softmax
 
-from stopwise.models.prefix import blocks, calibration, ridge
+from stopwise.models.prefix import blocks, calibration, ridge, search
 from stopwise.models.prefix.compiling import compiled
-from stopwise.models.prefix.features import DRAW_ROWS, SCALE_ROWS, Features
+from stopwise.models.prefix.features import SCALE_ROWS, Features
+from stopwise.models.prefix.folds import fold_rows
 from stopwise.models.prefix.grid import head_steps
 from stopwise.models.prefix.heads import Heads, lean
 from stopwise.models.prefix.parallel import in_threads
 from stopwise.models.prefix.rbf import Rbf
+from stopwise.models.prefix.search import SearchPoint
+from stopwise.models.prefix.series import Series
 from stopwise.progress import Stages
 
 SEARCH, HEADS = "weighing features", "fitting"
@@ -29,70 +32,56 @@ KERNEL_NUMBERS = 1 << 29  # numbers of kernel matrices held in memory at a time
 
 
 @dataclass
-class Series:
-    """Training series of a prefix model.
-
-    Parameters
-    ----------
-    x
-        (n, T, C) series.
-    y
-        (n,) class indices.
-    lengths
-        (n,) lengths.
-    fold
-        (n,) fold of each series.
-    classes
-        K, the number of classes.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    lengths: np.ndarray
-    fold: np.ndarray
-    classes: int
-
-    def alive(self, step: int) -> np.ndarray:
-        """Return the rows of the series that have at least this many steps."""
-        return np.flatnonzero(self.lengths >= step)
-
-    def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Return a random sample of rows, in order, with the same share of each class, at least two of it."""
-        if count >= len(self.y):
-            return np.arange(len(self.y))
-        chosen = []
-        for k in np.unique(self.y):
-            rows = np.flatnonzero(self.y == k)
-            share = max(2, round(count * len(rows) / len(self.y)))
-            chosen.append(rng.permutation(rows)[:share])
-        return np.sort(np.concatenate(chosen))
-
-    def samples(self, count: int, most: int, rng: np.random.Generator) -> list[np.ndarray]:
-        """Return up to `most` random samples of rows, as of `sample`, without common rows if possible."""
-        number = min(most, len(self.y) // count)
-        if number <= 1:
-            return [self.sample(count, rng)]
-        chosen: list[list[np.ndarray]] = [[] for _ in range(number)]
-        for k in np.unique(self.y):
-            rows = rng.permutation(np.flatnonzero(self.y == k))
-            share = min(len(rows), max(2, round(count * len(rows) / len(self.y))))
-            for i, part in enumerate(chosen):  # a rare class begins again
-                part.append(rows[np.arange(i * share, (i + 1) * share) % len(rows)])
-        return [np.sort(np.concatenate(part)) for part in chosen]
-
-
-@dataclass
 class HeadFit:
     """Ridge regressions of one head with every penalty, before calibration."""
 
-    rows: np.ndarray  # (n,) series that are long enough
-    landmarks: np.ndarray  # (m,) of these, the series that the head is expressed by
-    outputs: np.ndarray  # (penalties, n, K) held-out predictions
+    rows: np.ndarray  # (alive,) series that are long enough, which the head is judged by
+    outputs: np.ndarray  # (penalties, alive, K) held-out predictions
     coefficients: np.ndarray  # (penalties, m, K) of the landmarks
     intercepts: np.ndarray  # (penalties, K)
     losses: np.ndarray  # (penalties,) held-out log loss
     rbf: dict[str, tuple[Rbf, float]]  # kernels by kind of statistics, with their factors
     factor: float  # of the kernel of the pools
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Features of a prefix model before the heads are fitted.
+
+    Parameters
+    ----------
+    series
+        Training series, with scaled channels.
+    features
+        Random features.
+    factors
+        Factors (G, 4) of the pools, by block; see `blocks.pool_scales`.
+    steps
+        (G,) steps of the heads.
+    together
+        Whether the sizes of the channels relative to each other count, in the kernels and in the statistics.
+    """
+
+    series: Series
+    features: Features
+    factors: dict[str, np.ndarray]
+    steps: np.ndarray
+    together: bool
+
+    @classmethod
+    def make(
+        cls, series: Series, scale: np.ndarray, kernels: int, steps: np.ndarray, together: bool, seed: int
+    ) -> Draft:
+        """Draw features for series whose channels are multiplied by `scale` (C,) first."""
+        rng, scaled = np.random.default_rng(seed), series.scaled(scale)
+        features = Features.draw(scaled, scale, kernels, len(steps), rng)
+        few = scaled.subset(scaled.sample(SCALE_ROWS, rng))
+        return cls(scaled, features, blocks.pool_scales(features, few, steps), steps, together)
+
+    def points(self, rows: np.ndarray) -> list[SearchPoint]:
+        """Return what the search for weights needs, for a sample of the series."""
+        sample = self.series.subset(rows)
+        return search.search_points(self.features, self.factors, sample, self.steps, self.together)
 
 
 @dataclass
@@ -109,6 +98,7 @@ class Fit:
 def fit_prefix(
     series: Series,
     *,
+    sizes: np.ndarray,
     kernels: int,
     landmarks: int,
     random_state: int,
@@ -116,10 +106,16 @@ def fit_prefix(
 ) -> Fit:
     """Fit a prefix model.
 
+    A head learns from all series, from those that have ended before its step by their features at the end; it
+    is calibrated and judged by those that have not ended. Learning only from these was tried: the late heads
+    then have few series, and their errors on series of unequal lengths were up to twice as many.
+
     Parameters
     ----------
     series
         Training series.
+    sizes
+        (C,) standard deviations of the channels relative to each other, before they were standardized.
     kernels
         Number of convolution kernels of each of the two blocks.
     landmarks
@@ -133,73 +129,74 @@ def fit_prefix(
     watch = _Watch()
     steps = head_steps(int(series.lengths.max()))
     counts = np.array([len(series.alive(step)) for step in steps])
-    steps = steps[counts >= max(FEWEST_ALIVE, SMALLEST_SHARE * len(series.y))]
-    drawn = series.sample(DRAW_ROWS, rng)
-    features = Features.draw(series.x[drawn], series.lengths[drawn], kernels, rng)
-    few = series.sample(SCALE_ROWS, rng)
-    factors = blocks.pool_scales(features, series.x[few], series.lengths[few], steps)
-    watch.lap("features")
-    samples = series.samples(blocks.SEARCH_SERIES, blocks.SEARCH_SAMPLES, rng)
+    steps = steps[counts >= max(FEWEST_ALIVE, SMALLEST_SHARE * len(series))]
+    samples = series.samples(search.SEARCH_SERIES, search.SEARCH_SAMPLES, rng)
     with stages.stage(SEARCH, 1) as stage:
-        points = [
-            point
-            for rows in samples
-            for point in blocks.search_points(
-                features,
-                factors,
-                series.x[rows],
-                series.y[rows],
-                series.lengths[rows],
-                series.fold[rows],
-                steps,
-            )
-        ]
-        weights = dict(zip(features.kinds, blocks.search_weights(points, series.classes).tolist()))
+        draft, points = _draft(series, sizes, kernels, steps, samples[0], int(rng.integers(1 << 32)))
+        watch.lap("features")
+        points += [point for rows in samples[1:] for point in draft.points(rows)]
+        found = search.search_weights(points, series.classes)
+        weights = dict(zip(draft.features.kinds, found.tolist()))
         stage.advance()
     watch.lap("search")
     chosen = series.sample(landmarks, rng)
     with stages.stage(HEADS, len(steps)) as stage:
-        fits = _fit_heads(series, features, factors, weights, steps, chosen, stage.advance)
+        fits = _fit_heads(draft, weights, chosen, stage.advance)
     watch.lap("heads")
     picked = _pick(np.stack([fit.losses for fit in fits]))
-    heads, held_out, penalty = _calibrated(series, features, factors, weights, steps, fits, picked)
+    heads, held_out, penalty = _calibrated(draft, weights, chosen, fits, picked)
     watch.lap("calibration")
     report = {
         "block_weights": weights,
+        "channels": "together" if draft.together else "separately",
         "steps": steps.tolist(),
-        "ridge": [float(head_penalties(len(series.y), len(chosen))[i]) for i in picked],
+        "ridge": [float(head_penalties(len(series), len(chosen))[i]) for i in picked],
         "calibration_penalty": penalty,
         "held_out_loss": _losses(held_out, series.y),
-        "series": len(series.y),
+        "series": len(series),
         "landmarks": len(chosen),
         "kernels": kernels,
         "seconds": watch.laps,
     }
-    return Fit(features, heads, steps, held_out, report)
+    return Fit(draft.features, heads, steps, held_out, report)
+
+
+def _draft(
+    series: Series, sizes: np.ndarray, kernels: int, steps: np.ndarray, rows: np.ndarray, seed: int
+) -> tuple[Draft, list[SearchPoint]]:
+    """Return features with channels scaled separately, or together if that is clearly better on some rows."""
+    scale = np.ones(len(sizes), np.float32)
+    separate = Draft.make(series, scale, kernels, steps, together=False, seed=seed)
+    points = separate.points(rows)
+    if len(sizes) == 1:
+        return separate, points
+    if np.ptp(sizes):
+        variance = series.x[rows].reshape(-1, len(sizes)).var(axis=0, dtype=np.float64)  # 0: constant
+        scale = (sizes / max(np.sqrt((sizes**2 * variance).mean()), 1e-12)).astype(np.float32)
+    together = Draft.make(series, scale, kernels, steps, together=True, seed=seed)
+    tried = together.points(rows)
+    if search.clearly_better(tried, points, series.classes):
+        return together, tried
+    return separate, points
 
 
 def _fit_heads(
-    series: Series,
-    features: Features,
-    factors: dict[str, np.ndarray],
-    weights: dict[str, float],
-    steps: np.ndarray,
-    landmarks: np.ndarray,
-    advance: Callable[[], None],
+    draft: Draft, weights: dict[str, float], landmarks: np.ndarray, advance: Callable[[], None]
 ) -> list[HeadFit]:
     """Return the ridge regressions of all heads; kernel matrices of some heads are in memory at a time."""
-    n, fits = len(series.y), []
-    size = max(1, KERNEL_NUMBERS // (n * len(landmarks)))
-    for start in range(0, len(steps), size):
+    series, fits = draft.series, []
+    size = max(1, KERNEL_NUMBERS // (len(series) * len(landmarks)))
+    for start in range(0, len(draft.steps), size):
         part = slice(start, start + size)
-        kernel = np.zeros((len(steps[part]), n, len(landmarks)), np.float32)
-        for name, block in features.blocks.items():
+        steps = draft.steps[part]
+        kernel = np.zeros((len(steps), len(series), len(landmarks)), np.float32)
+        for name, block in draft.features.blocks.items():
             if weights[name]:
-                scaled = np.float32(weights[name]) * factors[name][part]
-                blocks.add_pool_kernel(kernel, block, scaled, series.x, landmarks, steps[part])
-        statistics = features.statistics.of(series.x, steps[part])
+                scaled = np.float32(weights[name]) * draft.factors[name][part]
+                blocks.add_pool_kernel(kernel, block, scaled, series, landmarks, steps)
+        statistics = draft.features.statistics.of(series.x, steps, series.lengths)
         fits += in_threads(
-            partial(_fit_head, series, kernel, statistics, weights, steps[part], landmarks),
+            partial(_fit_head, draft, kernel, statistics, weights, steps, landmarks),
             range(len(kernel)),
             done=advance,
         )
@@ -207,7 +204,7 @@ def _fit_heads(
 
 
 def _fit_head(
-    series: Series,
+    draft: Draft,
     kernels: np.ndarray,
     statistics: dict[str, np.ndarray],
     weights: dict[str, float],
@@ -217,32 +214,33 @@ def _fit_head(
 ) -> HeadFit:
     """Return the ridge regressions of one head of some.
 
-    `kernels` are those of the pools (heads, n, all landmarks); `statistics` have shape (heads, n, F).
+    `kernels` are those of the pools (heads, n, landmarks); `statistics` have shape (heads, n, F).
     """
-    rows = series.alive(steps[place])
-    on = np.flatnonzero(series.lengths[landmarks] >= steps[place])
-    marks = landmarks[on]
-    total = kernels[place][np.ix_(rows, on)].astype(np.float64)
+    series = draft.series
+    total = kernels[place].astype(np.float64)
     rbf = {}
     for kind, values in statistics.items():
         if weights[kind]:
-            learned = Rbf.learn(values[place][marks])
-            z = learned.standardized(values[place][rows])
-            found = learned.gram(z, learned.standardized(values[place][marks]))
-            size = _mean_diagonal(found[np.searchsorted(rows, marks)])
+            parts = draft.features.statistics.parts(kind) if draft.together else None
+            learned = Rbf.learn(values[place][landmarks], parts)
+            z = learned.standardized(values[place])
+            found = learned.gram(z, z[landmarks])
+            size = _mean_diagonal(found[landmarks])
             if size > 1e-6:
                 rbf[kind] = learned, float(weights[kind] ** 2 / size)
                 total += rbf[kind][1] * found
-    scale = 1 / max(_mean_diagonal(total[np.searchsorted(rows, marks)]), 1e-12)
+    scale = 1 / max(_mean_diagonal(total[landmarks]), 1e-12)
     total *= scale
     rbf = {kind: (learned, factor * scale) for kind, (learned, factor) in rbf.items()}
-    targets, y = np.eye(series.classes)[series.y[rows]], series.y[rows]
-    folds = blocks.fold_rows(series.fold[rows])
-    solve = _dual if len(marks) == len(rows) else _nystrom
-    penalties = head_penalties(len(series.y), len(landmarks))
-    outputs, coefficients, intercepts = solve(total, targets, folds, np.searchsorted(rows, marks), penalties)
+    targets = np.eye(series.classes)[series.y]
+    folds = fold_rows(series.fold)
+    solve = _dual if len(landmarks) == len(series) else _nystrom
+    penalties = head_penalties(len(series), len(landmarks))
+    outputs, coefficients, intercepts = solve(total, targets, folds, landmarks, penalties)
+    alive = series.alive(steps[place])  # after the end of a series its scores do not matter
+    outputs, y = outputs[:, alive], series.y[alive]
     losses = [calibration.log_loss(calibration.fit_scale(one, y) * one, y) for one in outputs]
-    return HeadFit(rows, marks, outputs, coefficients, intercepts, np.array(losses), rbf, scale)
+    return HeadFit(alive, outputs, coefficients, intercepts, np.array(losses), rbf, scale)
 
 
 def head_penalties(series: int, landmarks: int) -> np.ndarray:
@@ -297,23 +295,18 @@ def _pick(losses: np.ndarray) -> np.ndarray:
 
 
 def _calibrated(
-    series: Series,
-    features: Features,
-    factors: dict[str, np.ndarray],
-    weights: dict[str, float],
-    steps: np.ndarray,
-    fits: list[HeadFit],
-    picked: np.ndarray,
+    draft: Draft, weights: dict[str, float], landmarks: np.ndarray, fits: list[HeadFit], picked: np.ndarray
 ) -> tuple[Heads, np.ndarray, float]:
     """Calibrate the heads; return them, held-out scores (n, G, K) and the penalty."""
+    series = draft.series
     inputs = []
     for fit, i in zip(fits, picked):
         output = fit.outputs[i]
         inputs.append((calibration.fit_scale(output, series.y[fit.rows]), output))
-    folds = [blocks.fold_rows(series.fold[fit.rows]) for fit in fits]
+    folds = [fold_rows(series.fold[fit.rows]) for fit in fits]
     centered = [scale * (output - output.mean(axis=1, keepdims=True)) for scale, output in inputs]
     penalty = calibration.choose_penalty(centered, [series.y[fit.rows] for fit in fits], folds)
-    held_out = np.full((len(series.y), len(steps), series.classes), np.nan, np.float32)
+    held_out = np.full((len(series), len(fits), series.classes), np.nan, np.float32)
     maps, constants = [], []
     middle = np.eye(series.classes) - 1 / series.classes
     log_prior = np.log(np.bincount(series.y, minlength=series.classes) / len(series.y))
@@ -324,8 +317,8 @@ def _calibrated(
         matrix, bias = calibration.fit_matrix(z, y, penalty)
         maps.append(inputs[g][0] * middle @ matrix)  # (K, K), from regression outputs to logits
         constants.append(fit.intercepts[picked[g]] @ maps[g] + bias - log_prior)
-    coefficients = [fit.coefficients[i] @ one for fit, i, one in zip(fits, picked, maps)]
-    heads = compiled(series, features, factors, weights, steps, fits, coefficients, constants)
+    coefficients = np.stack([fit.coefficients[i] @ one for fit, i, one in zip(fits, picked, maps)])
+    heads = compiled(draft, weights, landmarks, fits, coefficients, np.array(constants))
     return heads, lean(held_out, heads.shares), penalty
 
 

@@ -52,3 +52,8 @@ def check_enough(y: np.ndarray, classes: int, groups: np.ndarray | None) -> None
             "`groups` must have at least two different groups, so that one can be left out; got one. Pass "
             "`groups`=None only if the series are independent."
         )
+
+
+def fold_rows(fold: np.ndarray) -> list[np.ndarray]:
+    """Return the rows of each fold that is not empty."""
+    return [np.flatnonzero(fold == one) for one in np.unique(fold)]

@@ -111,6 +111,7 @@ def rbf_kernel(
 def all_scores(features: Features, heads: Heads, x: np.ndarray) -> np.ndarray:
     """Return the scores (B, T, K) of series x (B, T, C) after every sample."""
     steps = heads.steps[heads.steps <= x.shape[1]]
+    x = features.scaled(x)
     found = np.empty((len(x), len(steps), heads.constant.shape[1]))
     size = max(1, CHUNK_NUMBERS // (2 * features.pooled * len(steps)))
     for start in range(0, len(x), size):

@@ -14,11 +14,12 @@ from stopwise.data.examples import Examples
 from stopwise.models.base import Model, OnEpoch
 from stopwise.models.networks.training.threads import one_blas_thread
 from stopwise.models.prefix.features import BLOCKS, Features
-from stopwise.models.prefix.fitting import FIT_SHARES, Series, fit_prefix
+from stopwise.models.prefix.fitting import FIT_SHARES, fit_prefix
 from stopwise.models.prefix.folds import check_enough, make_folds
 from stopwise.models.prefix.grid import head_steps
 from stopwise.models.prefix.heads import Heads, all_scores, held
 from stopwise.models.prefix.kernels import GROUP, POOLS
+from stopwise.models.prefix.series import Series
 from stopwise.models.prefix.step import PrefixStep
 from stopwise.models.prefix.storing import features_of, heads_of, tensors_of
 from stopwise.models.step import Step
@@ -61,7 +62,8 @@ class Prefix(Model):
     report_
         `block_weights`: weight of each kind of features. `steps`: steps at which there is a regression.
         `ridge`: their penalties. `held_out_loss`: their mean log loss on series left out. `seconds`: time of
-        each stage.
+        each stage. `channels`: "together" if channels that were large relative to others before they were
+        standardized stay so, which happens if this is clearly better on series left out.
     held_out_scores_
         (n, T, K) scores of the training series from regressions without them; None if there are more than
         20 000 series or 200 million numbers, of which a stratified sample is used.
@@ -112,6 +114,7 @@ class Prefix(Model):
         with one_blas_thread(), Stages(FIT_SHARES, progress) as stages:
             fitted = fit_prefix(
                 series,
+                sizes=np.ones(examples.channels) if examples.sizes is None else examples.sizes,
                 kernels=self._affordable_kernels(len(used), examples.steps, examples.channels),
                 landmarks=self.landmarks,
                 random_state=random_state,

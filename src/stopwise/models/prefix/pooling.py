@@ -60,6 +60,7 @@ def pool_series(
     taps: np.ndarray,
     biases: np.ndarray,
     times: np.ndarray,
+    ends: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Write the running pools of all kernels at some steps.
@@ -76,6 +77,8 @@ def pool_series(
         The groups, as in `KernelBlock`.
     times
         (G,) steps to write, increasing, counted from 1.
+    ends
+        (B,) lengths of the series; after its end, the pools of a series stay as they are.
     out
         (G, B, Q, 4, 8) float32.
     """
@@ -91,7 +94,7 @@ def pool_series(
                 above, excess, largest, smallest = 0, np.float32(0), np.float32(0), 0
                 first, output, bias = 0, outputs[k], biases[q, k]
                 for g in range(len(times)):
-                    last = times[g]
+                    last = min(times[g], ends[b])
                     for t in range(first, last):
                         over = output[t] - bias
                         above += over > 0

@@ -32,14 +32,21 @@ class Rbf:
     weights: tuple[float, float]
 
     @classmethod
-    def learn(cls, statistics: np.ndarray) -> Rbf:
+    def learn(cls, statistics: np.ndarray, parts: int | None = None) -> Rbf:
         """Learn the kernel from the statistics (n, F) of the training series.
+
+        With `parts`, the statistics consist of this number of parts of equal size, and those of one part are
+        divided by the same number. If None, each is divided by its own standard deviation.
 
         The two kernels are weighted such that the centered Gram matrix of each has the same mean diagonal,
         and that of their sum has mean diagonal 1.
         """
         center = statistics.mean(axis=0, dtype=np.float64)
-        scale = statistics.std(axis=0, dtype=np.float64) + SMALLEST_DEVIATION
+        deviation = statistics.std(axis=0, dtype=np.float64)
+        if parts is not None:
+            together = np.sqrt((deviation.reshape(parts, -1) ** 2).mean(axis=1))
+            deviation = np.repeat(together, len(deviation) // parts)
+        scale = deviation + SMALLEST_DEVIATION
         plain = cls(center.astype(np.float32), scale.astype(np.float32), 1.0, (0.5, 0.5))
         z = plain.standardized(statistics[:: -(-len(statistics) // MEDIAN_ROWS)])
         distances = squared_distances(z, z)

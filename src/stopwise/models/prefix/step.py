@@ -33,6 +33,7 @@ class PrefixStep(Step):
 
     def __init__(self, features: Features, heads: Heads, channels: int, xp: Any = np) -> None:
         super().__init__(heads.constant.shape[1], channels, xp)
+        self.scale = None if (features.scale == 1).all() else self.array(features.scale)
         used = {name: features.blocks[name] for name in heads.pooled}
         self.reach = max([features.statistics.recent, 2, *(block.reach for block in used.values())])
         self.blocks = {name: _BlockStep(block, self.reach, self) for name, block in used.items()}
@@ -64,6 +65,7 @@ class PrefixStep(Step):
     def __call__(self, state: State, x: Array) -> State:
         """Return the state after one more sample x (S, C) of each stream."""
         xp = self.xp
+        x = x if self.scale is None else x * self.scale
         time = state["time"] + 1
         first = (time == 1)[:, None, None]
         # Before the start of a stream, its first sample is used.

@@ -7,7 +7,15 @@ import numpy as np
 from stopwise.models.prefix.features import BLOCKS, DIFFERENCES, Features
 from stopwise.models.prefix.heads import Heads, RbfHeads
 from stopwise.models.prefix.kernels import GROUP, TAPS, KernelBlock
-from stopwise.models.prefix.statistics import LAST, LEVELS, MOMENTS, RECENT, RECENT_NUMBERS, Statistics
+from stopwise.models.prefix.statistics import (
+    LAST,
+    LEVEL_KINDS,
+    LEVELS,
+    MOMENTS,
+    RECENT,
+    RECENT_NUMBERS,
+    Statistics,
+)
 
 KERNEL_ARRAYS = ("dilations", "members", "taps", "biases")
 LARGEST_DILATION = LARGEST_STEP = 1 << 20
@@ -17,6 +25,7 @@ Arrays = dict[str, np.ndarray]
 def tensors_of(features: Features, heads: Heads) -> Arrays:
     """Return all arrays by name."""
     found = {name: getattr(heads, name) for name in ("steps", "shares", "constant", "coefficients")}
+    found["scale"] = features.scale
     for name, block in features.blocks.items():
         found |= {f"{name}.{array}": getattr(block, array) for array in KERNEL_ARRAYS}
     found |= {f"statistics.{name}": getattr(features.statistics, name) for name in ("levels", "products")}
@@ -33,7 +42,8 @@ def features_of(arrays: Arrays, channels: int) -> Features:
         _checked(arrays, f"statistics.{name}", (channels, None), np.float32)
         for name in ("levels", "products")
     ]
-    return Features(blocks, Statistics(maps[0], maps[1], min(RECENT, RECENT_NUMBERS // channels)))
+    statistics = Statistics(maps[0], maps[1], min(RECENT, RECENT_NUMBERS // channels))
+    return Features(_checked(arrays, "scale", (channels,), np.float32), blocks, statistics)
 
 
 def heads_of(arrays: Arrays, features: Features, classes: int) -> Heads:
@@ -51,7 +61,7 @@ def heads_of(arrays: Arrays, features: Features, classes: int) -> Heads:
     }
     levels, products = features.statistics.levels.shape[1], features.statistics.products.shape[1]
     sizes = {
-        LEVELS: 5 * levels,
+        LEVELS: LEVEL_KINDS * levels,
         MOMENTS: products * (products + 1) // 2 + products**2,
         LAST: features.statistics.recent * len(features.statistics.levels),
     }

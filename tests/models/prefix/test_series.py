@@ -1,6 +1,6 @@
 import numpy as np
 
-from stopwise.models.prefix.fitting import Series
+from stopwise.models.prefix.series import Series
 
 
 def series(counts):
