@@ -186,6 +186,38 @@ def test_a_model_that_may_pay_is_judged_on_all_folds():
     assert np.allclose(stack.held_out_scores_, stack.scores(x))
 
 
+@pytest.mark.parametrize(("scale", "chosen"), [(0.3, ["short"]), (0.5, [])])
+def test_a_model_that_is_not_ahead_after_a_short_fit_keeps_its_settings(scale, chosen):
+    data, _ = examples(n=400)
+    settled = []
+
+    class Slow(Fixed):
+        def scores(self, x):
+            return Fixed.scores(self, x.sum(axis=-1, keepdims=True))
+
+        def short(self):
+            return Slow(scale=scale)
+
+        def settled(self, fitted):
+            if fitted.scale == scale and self.scale != scale:
+                settled.append("short")
+            return super().settled(fitted)
+
+    sw.models.Stack([sw.models.Prefix(kernels=16), Slow(scale=0.45)]).fit(data)
+    assert settled == chosen
+
+
+def test_a_part_of_a_combination_of_many_series_is_not_fitted_again():
+    data, _ = examples(n=1200)
+    stack = sw.models.Stack([Fixed(0), Fixed(1)]).fit(data)
+    assert len(stack.models_) == 2
+    assert [model.seen_ for model in stack.models_] == [960, 960]
+    few, _ = examples(n=400)
+    assert [model.seen_ for model in sw.models.Stack([Fixed(0), Fixed(1)]).fit(few).models_] == [400, 400]
+    alone = sw.models.Stack([Fixed(0)]).fit(data)
+    assert [model.seen_ for model in alone.models_] == [1200]
+
+
 def test_models_are_judged_on_the_folds_of_the_prefix_model():
     # Neighbors are copies: a fold of random series would let a model that remembers them win.
     rng = np.random.default_rng(0)
@@ -211,11 +243,12 @@ def test_models_are_judged_on_the_folds_of_the_prefix_model():
 def test_a_settled_network_does_not_choose_again():
     data, _ = examples(n=60)
     fitted = quick(order="auto").fit(data)
-    settled = fitted.settled()
+    settled = quick(order="auto").settled(fitted)
     assert (settled.order, settled.body) == (fitted.order_, fitted.body_)
     assert settled.fit(data).report_["order_search"] is None
     endless = quick(order=None).fit(data)
-    assert (endless.settled().order, endless.settled().body) == (None, "lstm")
+    settled = endless.settled(endless)
+    assert (settled.order, settled.body) == (None, "lstm")
 
 
 def test_the_short_form_of_a_network_is_a_copy_with_few_epochs():

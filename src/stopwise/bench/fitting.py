@@ -25,7 +25,7 @@ from stopwise.llr import lsel
 from stopwise.models.networks.training import threads
 from stopwise.models.networks.training.loop import Task
 from stopwise.models.networks.training.objective import Objective
-from stopwise.models.networks.training.order_search import candidates, search, search_work
+from stopwise.models.networks.training.order_search import candidates, search
 
 OnEpoch = Callable[[EarlyClassifier, dict[str, float]], None]
 
@@ -65,7 +65,7 @@ def order_search() -> Figure:
             optimizer.step()
 
     def ours_once() -> None:
-        with threads.one_blas_thread(), threads.threads_for(search_work(task)):
+        with threads.one_blas_thread(), threads.threads_for(0):
             search(candidates(G.steps), task)
 
     ours, epoch = race(ours_once, steps, turns=TURNS, warm_up=1)

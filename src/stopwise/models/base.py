@@ -123,8 +123,8 @@ class Model(BaseEstimator, ABC):
         """
         return self
 
-    def settled(self) -> Model:
-        """Return an unfitted copy with the settings that the fit chose, so that they are not chosen again."""
+    def settled(self, fitted: Model) -> Model:
+        """Return an unfitted copy with the settings that the fit of another copy chose."""
         return clone(self)
 
     @abstractmethod

@@ -11,6 +11,7 @@ from scipy.special import log_softmax
 
 from stopwise.data.examples import Examples
 from stopwise.models.base import Model
+from stopwise.models.prefix.folds import make_folds
 from stopwise.validation import inside
 
 # Standard errors by which a combination must be better than the best model, and a model that was judged on a
@@ -39,6 +40,7 @@ class Trial:
         self.name = model.name or type(model).__name__
         self.losses = series_losses(scores, examples)  # (n,)
         self.outcome, self.seconds, self.dropped = f"held-out log loss {self.loss:.4g}", 0.0, False
+        self.partial: Model | None = None  # fitted to enough of the series to be used in a combination
 
     @classmethod
     def of_folds(
@@ -65,11 +67,19 @@ class Trial:
         """Mean log loss of the series that were held out."""
         return float(np.nanmean(self.losses))
 
+    def ready(self, *, alone: bool) -> Model | None:
+        """Return the fitted model, for use alone or in a combination; None: fit it to all series first."""
+        return self.model if self.fitted else None if alone else self.partial
+
+    def ratio(self, best: Trial) -> float:
+        """Return the ratio of the loss to that of the best model on the same series."""
+        return self.loss / float(np.nanmean(best.losses[~np.isnan(self.losses)]))
+
     def drop_if_worse(self, best: Trial, factor: float, after: str) -> bool:
         """Drop the model if its loss is higher than that of the best on the same series by a factor."""
-        there = ~np.isnan(self.losses)
-        other = float(np.nanmean(best.losses[there]))
-        if self.loss > factor * other:
+        if self.ratio(best) > factor:
+            there = ~np.isnan(self.losses)
+            other = float(np.nanmean(best.losses[there]))
             self.dropped = True
             self.outcome = (
                 f"dropped after {after}: log loss {self.loss:.3g} on {there.sum()} held-out series, "
@@ -118,21 +128,28 @@ def choose(trials: Sequence[Trial], examples: Examples) -> tuple[np.ndarray, flo
         return weights, None
     part = examples.subset(judged)
     scores = [np.nan_to_num(trials[i].scores[judged]) for i in alive]
+    fold = make_folds(part.y, part.groups)
+    combined = np.empty(len(part))  # of each series, with weights that were found without its fold
+    for one in np.unique(fold):
+        others, own = fold != one, np.flatnonzero(fold == one)
+        tried = _combination(single, [each[others] for each in scores], part.subset(np.flatnonzero(others)))
+        combined[own] = series_losses(weighted(tried, [each[own] for each in scores]), part.subset(own))
+    found = _combination(single, scores, part)
+    used = np.where(found > SMALLEST_WEIGHT, found, 0.0)
+    clear = _is_clearly_lower(combined, losses[best])
+    weights[alive] = used if clear and (used > 0).sum() > 1 else single
+    return weights, float(combined.mean())
 
-    def loss_of(tried: np.ndarray) -> np.ndarray:
-        return series_losses(weighted(tried, scores), part)
 
-    found = minimize(
-        lambda tried: loss_of(tried).mean(),
-        np.where(single > 0, 1.0, 0.1),
+def _combination(start: np.ndarray, scores: Sequence[np.ndarray], examples: Examples) -> np.ndarray:
+    """Return the weights (M,) of models with the least log loss of their weighted scores (n, T, K)."""
+    return minimize(
+        lambda tried: series_losses(weighted(tried, scores), examples).mean(),
+        np.where(start > 0, 1.0, 0.1),
         method="L-BFGS-B",
-        bounds=[(0.0, LARGEST_WEIGHT)] * len(alive),
+        bounds=[(0.0, LARGEST_WEIGHT)] * len(scores),
         options={"maxiter": 30},
     ).x
-    clear = _is_clearly_lower(loss_of(found), losses[best])
-    used = np.where(found > SMALLEST_WEIGHT, found, 0.0)
-    weights[alive] = used if clear and (used > 0).sum() > 1 else single
-    return weights, float(loss_of(found).mean())
 
 
 def _best(losses: np.ndarray, whole: Sequence[bool]) -> int:

@@ -25,6 +25,7 @@ JUDGED = 0.2  # share of the series on which models are compared if folds are no
 # A model is dropped if its log loss on the first fold is higher than the best by this factor: after a short
 # fit, and after a full one.
 HOPELESS, WORSE = 1.5, 1.1
+PROMISING = 1.03  # factor after a short fit up to which the settings of a network are compared at length
 # Up to these sizes, models that do not cross-fit are fitted once per fold; beyond, one fold is enough.
 MOST_SERIES, MOST_NUMBERS = 1000, 200_000
 
@@ -43,12 +44,14 @@ class Stack(Model):
     a short time to the series outside one fold; if its log loss on this fold is more than 1.5 times that of
     the best model, it is dropped. If not, it is fitted to these series, and dropped if its loss is more than
     1.1 times the best. With few series, the other folds follow. With long series, networks are trained for
-    fewer epochs, so that a fit does not take minutes.
+    fewer epochs, so that a fit does not take minutes. For the same reason a network whose loss is
+    clearly higher after the short fit keeps the order that it had there.
 
     The model with the least log loss is kept as it is. One that was judged on a single fold replaces one that
     was judged on all series only if its loss is lower by more than two standard errors of the paired
     difference, and so does a weighted sum of the scores of several models. Networks that are kept are fitted
-    again to all series, with the order that they had chosen.
+    again to all series, with the order that they had chosen, but not as a part of a sum with many series,
+    where the fit to the series outside one fold is used.
 
     ``model="auto"`` of `EarlyClassifier` is this model with its defaults.
 
@@ -130,19 +133,17 @@ class Stack(Model):
         weights, combined = choose(trials, examples)
         self.classes_count_, self.channels_ = examples.classes, examples.channels
         self.weights_ = [float(weight) for weight in weights if weight]
-        self.models_ = [
-            trial.model if trial.fitted else fit(trial.model, examples, f"{i}-final")
-            for i, (trial, weight) in enumerate(zip(trials, weights))
-            if weight
-        ]
+        used = np.flatnonzero(weights)
+        found = [trials[i].ready(alone=len(used) == 1) for i in used]
+        self.models_ = [one or fit(trials[i].model, examples, f"{i}-final") for i, one in zip(used, found)]
         best = trials[int(weights.argmax())]
         self.report_ = {
             "tried": [trial.described(best, float(weight)) for trial, weight in zip(trials, weights)],
             "combined_loss": combined,
             "kept": [model.report_ for model in self.models_],
         }
-        used = [trial for trial, weight in zip(trials, weights) if weight]
-        self.held_out_scores_ = weighted(self.weights_, [trial.scores for trial in used]).astype(np.float32)
+        held_out = weighted(self.weights_, [trials[i].scores for i in used])
+        self.held_out_scores_ = held_out.astype(np.float32)
         return self
 
     def scores(self, x: np.ndarray) -> np.ndarray:
@@ -261,15 +262,19 @@ def _tried(
         trial = Trial.of_folds(model, {0: short}, folds, examples)
         if trial.drop_if_worse(best, HOPELESS, "a short fit"):
             return trial
+        if trial.ratio(best) > PROMISING:
+            model = model.settled(short)
 
     def without(j: int) -> Model:
         return fit(clone(model), examples.subset(np.setdiff1d(everything, folds[j])), f"{label}-fold-{j}")
 
     judged = {0: without(0)}
     if not model.cross_fits:
-        model = judged[0].settled()
+        model = model.settled(judged[0])
     trial = Trial.of_folds(model, judged, folds, examples, fitted=model.cross_fits)
     many = len(examples) > MOST_SERIES or len(examples) * examples.steps * examples.channels > MOST_NUMBERS
+    if many:
+        trial.partial = judged[0]
     if best is None or many or trial.drop_if_worse(best, WORSE, "one fold"):
         return trial
     judged |= {j: without(j) for j in range(1, len(folds))}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from torch import Tensor
 
 from stopwise.data.examples import Examples
-from stopwise.models.base import OnEpoch
+from stopwise.models.base import Model, OnEpoch
 from stopwise.models.networks.base import NetworkModel
 from stopwise.models.networks.modules import AccumulatorModule
 from stopwise.models.networks.training import checkpoint as checkpoints
@@ -163,11 +163,12 @@ class Accumulator(NetworkModel):
         assert isinstance(copy, Accumulator)
         return copy.set_params(body="window") if self.body == "auto" and self.order is not None else copy
 
-    def settled(self) -> Accumulator:
-        """Return an unfitted copy with the order and body that the fit chose."""
-        copy = super().settled()
+    def settled(self, fitted: Model) -> Accumulator:
+        """Return an unfitted copy with the order and body that the fit of another copy chose."""
+        copy = super().settled(fitted)
         assert isinstance(copy, Accumulator)
-        return copy.set_params(body=self.body_)
+        assert isinstance(fitted, Accumulator)
+        return copy.set_params(body=fitted.body_)
 
     @property
     def body_(self) -> str:

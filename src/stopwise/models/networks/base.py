@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,9 +21,10 @@ from stopwise.models.networks.training import checkpoint as checkpoints
 from stopwise.models.networks.training.config import Training, available_device
 from stopwise.models.networks.training.loop import Task, train
 from stopwise.models.networks.training.objective import Objective
-from stopwise.models.networks.training.order_search import candidates, search, search_work
+from stopwise.models.networks.training.order_search import candidates, search
 from stopwise.models.networks.training.polish import POLISHING, polish, polish_work
 from stopwise.models.networks.training.threads import one_blas_thread, step_work, threads_for
+from stopwise.models.networks.training.trials import TRIAL_RIDGES
 from stopwise.models.step import Step
 from stopwise.progress import Stages
 from stopwise.validation import check_integer
@@ -58,6 +59,7 @@ class NetworkModel(Model):
 
     net_: Integrator
     order_: int | None
+    _ridges: Sequence[float] | None = None  # penalties that the polish compares; None: all
 
     @abstractmethod
     def build(self, channels: int, classes: int, order: int | None, steps: int) -> Integrator:
@@ -118,8 +120,10 @@ class NetworkModel(Model):
         return self
 
     def short(self) -> NetworkModel:
-        """Return an unfitted copy that trains for few epochs."""
-        return self._with_epochs(SHORT_EPOCHS)
+        """Return an unfitted copy that trains for few epochs and polishes with few penalties."""
+        copy = self._with_epochs(SHORT_EPOCHS)
+        copy._ridges = TRIAL_RIDGES
+        return copy
 
     def limited(self, examples: Examples, samples: int) -> NetworkModel:
         """Return an unfitted copy that trains for as many epochs as the samples allow, but not very few.
@@ -133,9 +137,10 @@ class NetworkModel(Model):
     def _with_epochs(self, most: int) -> NetworkModel:
         return clone(self).set_params(training__max_epochs=min(most, self._training.max_epochs))
 
-    def settled(self) -> NetworkModel:
-        """Return an unfitted copy with the order that the fit chose."""
-        return clone(self).set_params(order=self.order_ if self.order == "auto" else self.order)
+    def settled(self, fitted: Model) -> NetworkModel:
+        """Return an unfitted copy with the order that the fit of another copy chose."""
+        assert isinstance(fitted, NetworkModel)
+        return clone(self).set_params(order=fitted.order_ if self.order == "auto" else self.order)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Return the scores (B, T, K) of series x (B, T, C)."""
@@ -248,10 +253,8 @@ class NetworkModel(Model):
         if path and path.exists():
             choice = checkpoints.load_choice(path, settings)
         else:
-            with (
-                stages.stage(SEARCHING, len(self._candidates())) as stage,
-                threads_for(search_work(task)),
-            ):
+            # Two threads are hardly faster than one, and took up to 17 times as long on a busy machine.
+            with stages.stage(SEARCHING, len(self._candidates())) as stage, threads_for(0):
                 order, seen = search(self._candidates(), task, advance=stage.advance)
             choice = {"order": order, "order_search": seen, "settings": settings}
             if path:
@@ -269,7 +272,7 @@ class NetworkModel(Model):
         if not self.polish:
             return None
         with threads_for(polish_work(net, task.training.batch_size, task.train_set.steps)):
-            return polish(net, task, progress=stages)
+            return polish(net, task, ridges=self._ridges, progress=stages)
 
     def _shares(self, task: Task) -> dict[str, float]:
         """Return the approximate shares of the stages in the time of a fit, in epochs."""

@@ -26,12 +26,11 @@ from stopwise.models.networks.training.lags import (
     Series,
     evidence_view,
     lag_features,
-    lag_width,
     read_series,
     recurrent_features,
 )
 from stopwise.models.networks.training.loop import Task
-from stopwise.models.networks.training.prefixes import ROWS, Features, Prefixes
+from stopwise.models.networks.training.prefixes import Features, Prefixes
 
 CANDIDATES = (0, 1, 2, 3, 5, 8)
 # An order is clearly worse if its loss exceeds the best loss by this number of standard errors of the paired
@@ -90,32 +89,29 @@ def search(
     order, seen
         As for `choose`.
     """
-    found: list[Losses] = []
-    weights = []
-    rounds = _rounds(task)
-    for number, (train, held) in enumerate(rounds, start=1):
-        ladder = _Ladder(
-            Prefixes(train, segments=True), Prefixes(held, segments=False), task.train_set.classes
-        )
-        lag = 0
-        for order in tried:
-            features: list[Features] = [lambda z: recurrent_features(z, task.seed)]
-            if order is not None:
-                features = [lambda z, j=j: lag_features(z, j) for j in range(lag, order + 1)]  # type: ignore[misc]
-                lag = order + 1
-            loss = ladder.climb(order, features)
-            if number == len(rounds):
-                advance(f"{'no finite order' if order is None else f'order {order}'} · validation {loss:.4g}")
-        found.append(ladder.losses)
-        weights.append(held.weight * len(held))
+    *others, last = _rounds(task)
+    found = [_round(tried, *one, task, lambda note: None) for one in others] + [
+        _round(tried, *last, task, advance)
+    ]
     losses = {order: np.concatenate([one[order] for one in found]) for order in tried}
+    weights = [held.weight * len(held) for _, held in [*others, last]]
     return choose(losses, np.concatenate(weights))
 
 
-def search_work(task: Task) -> int:
-    """Return the approximate number of multiplications of one operation of the search."""
-    rows = min(SEARCH_SERIES, len(task.train_set)) * ROWS
-    return rows * lag_width() * task.train_set.classes
+def _round(
+    tried: Sequence[int | None], train: Series, held: Series, task: Task, advance: Callable[[str], None]
+) -> Losses:
+    """Return the losses on some series of fits to others, by order."""
+    ladder = _Ladder(Prefixes(train, segments=True), Prefixes(held, segments=False), task.train_set.classes)
+    lag = 0
+    for order in tried:
+        features: list[Features] = [lambda z: recurrent_features(z, task.seed)]
+        if order is not None:
+            features = [lambda z, j=j: lag_features(z, j) for j in range(lag, order + 1)]  # type: ignore[misc]
+            lag = order + 1
+        loss = ladder.climb(order, features)
+        advance(f"{'no finite order' if order is None else f'order {order}'} · validation {loss:.4g}")
+    return ladder.losses
 
 
 def _rounds(task: Task) -> list[tuple[Series, Series]]:
