@@ -149,7 +149,7 @@ def _method(method: str | None, loss: Any) -> str:
 def _line_of_least_cost(outcomes: LineOutcomes, cost: float, loss: float) -> Rule:
     cost = check_real("cost", cost, 0, open_low=True, open_high=True)
     loss = check_real("loss", loss, 0, open_low=True, open_high=True)
-    rule = fit_line(outcomes, lambda wrong, times, lengths: loss * wrong + cost * times)
+    rule = fit_line(outcomes, lambda errors, times: loss * errors + cost * times)
     n = len(outcomes.lengths)
     if n < UNCERTAIN and rule.cost_range is not None:
         low, high = rule.cost_range
