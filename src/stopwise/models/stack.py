@@ -26,6 +26,7 @@ JUDGED = 0.2  # share of the series on which models are compared if folds are no
 # fit, and after a full one.
 HOPELESS, WORSE = 1.5, 1.1
 PROMISING = 1.03  # factor after a short fit up to which the settings of a network are compared at length
+SHORT_SAMPLES = 150_000  # samples that a short fit learns from
 # Up to these sizes, models that do not cross-fit are fitted once per fold; beyond, one fold is enough.
 MOST_SERIES, MOST_NUMBERS = 1000, 200_000
 
@@ -45,13 +46,14 @@ class Stack(Model):
     the best model, it is dropped. If not, it is fitted to these series, and dropped if its loss is more than
     1.1 times the best. With few series, the other folds follow. With long series, networks are trained for
     fewer epochs, so that a fit does not take minutes. For the same reason a network whose loss is
-    clearly higher after the short fit keeps the order that it had there.
+    clearly higher after the short fit keeps the order that it had there, and with many series it is not
+    fitted again.
 
     The model with the least log loss is kept as it is. One that was judged on a single fold replaces one that
     was judged on all series only if its loss is lower by more than two standard errors of the paired
     difference, and so does a weighted sum of the scores of several models. Networks that are kept are fitted
-    again to all series, with the order that they had chosen, but not as a part of a sum with many series,
-    where the fit to the series outside one fold is used.
+    again to all series, with the order that they had chosen, but not as a part of a sum with many series:
+    there the fit that was judged is used.
 
     ``model="auto"`` of `EarlyClassifier` is this model with its defaults.
 
@@ -254,16 +256,20 @@ def _tried(
         if model.held_out_scores_ is not None:
             return Trial(model, model.held_out_scores_, examples, fitted=True)
     everything = np.arange(len(examples))
+    many = len(examples) > MOST_SERIES or len(examples) * examples.steps * examples.channels > MOST_NUMBERS
     best = min((other for other in others if not other.dropped), key=lambda one: one.loss, default=None)
     short = model.short() if best is not None else None
     if best is not None and short is not None:
-        rest = np.setdiff1d(everything, folds[0])
-        fit(short, examples.subset(rest), f"{label}-short")
+        rest = examples.subset(np.setdiff1d(everything, folds[0]))
+        fit(short, rest.sample(int(SHORT_SAMPLES / rest.lengths.mean()), seed=0), f"{label}-short")
         trial = Trial.of_folds(model, {0: short}, folds, examples)
         if trial.drop_if_worse(best, HOPELESS, "a short fit"):
             return trial
         if trial.ratio(best) > PROMISING:
             model = model.settled(short)
+            if many:
+                trial.partial = short
+                return trial
 
     def without(j: int) -> Model:
         return fit(clone(model), examples.subset(np.setdiff1d(everything, folds[j])), f"{label}-fold-{j}")
@@ -272,7 +278,6 @@ def _tried(
     if not model.cross_fits:
         model = model.settled(judged[0])
     trial = Trial.of_folds(model, judged, folds, examples, fitted=model.cross_fits)
-    many = len(examples) > MOST_SERIES or len(examples) * examples.steps * examples.channels > MOST_NUMBERS
     if many:
         trial.partial = judged[0]
     if best is None or many or trial.drop_if_worse(best, WORSE, "one fold"):

@@ -1,4 +1,4 @@
-"""Probability that a decision at each step is wrong, from the posterior log-odds, corrected by what was observed.
+"""How likely a decision at each step is wrong: from posterior log-odds, corrected by the errors observed.
 
 Counting errors of a few hundred series is noisy: rules that are equally good differ by several errors by
 chance. The posterior says how likely each error was, but it may be overconfident. A logistic regression with

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +24,6 @@ from stopwise.models.networks.training.objective import Objective
 from stopwise.models.networks.training.order_search import candidates, search
 from stopwise.models.networks.training.polish import POLISHING, polish, polish_work
 from stopwise.models.networks.training.threads import one_blas_thread, step_work, threads_for
-from stopwise.models.networks.training.trials import TRIAL_RIDGES
 from stopwise.models.step import Step
 from stopwise.progress import Stages
 from stopwise.validation import check_integer
@@ -59,7 +58,7 @@ class NetworkModel(Model):
 
     net_: Integrator
     order_: int | None
-    _ridges: Sequence[float] | None = None  # penalties that the polish compares; None: all
+    _brief: bool = False  # whether the polish is brief
 
     @abstractmethod
     def build(self, channels: int, classes: int, order: int | None, steps: int) -> Integrator:
@@ -120,9 +119,9 @@ class NetworkModel(Model):
         return self
 
     def short(self) -> NetworkModel:
-        """Return an unfitted copy that trains for few epochs and polishes with few penalties."""
+        """Return an unfitted copy that trains for few epochs and polishes briefly."""
         copy = self._with_epochs(SHORT_EPOCHS)
-        copy._ridges = TRIAL_RIDGES
+        copy._brief = True
         return copy
 
     def limited(self, examples: Examples, samples: int) -> NetworkModel:
@@ -272,7 +271,7 @@ class NetworkModel(Model):
         if not self.polish:
             return None
         with threads_for(polish_work(net, task.training.batch_size, task.train_set.steps)):
-            return polish(net, task, ridges=self._ridges, progress=stages)
+            return polish(net, task, brief=self._brief, progress=stages)
 
     def _shares(self, task: Task) -> dict[str, float]:
         """Return the approximate shares of the stages in the time of a fit, in epochs."""

@@ -307,16 +307,20 @@ def _calibrated(
     centered = [scale * (output - output.mean(axis=1, keepdims=True)) for scale, output in inputs]
     penalty = calibration.choose_penalty(centered, [series.y[fit.rows] for fit in fits], folds)
     held_out = np.full((len(series), len(fits), series.classes), np.nan, np.float32)
-    maps, constants = [], []
     middle = np.eye(series.classes) - 1 / series.classes
     log_prior = np.log(np.bincount(series.y, minlength=series.classes) / len(series.y))
-    for g, (fit, z) in enumerate(zip(fits, centered)):
+
+    def calibrate(g: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the map (K, K) from regression outputs to logits, and the constant (K,), of a head."""
+        fit, z = fits[g], centered[g]
         y = series.y[fit.rows]
         logits = calibration.left_out_logits(z, y, penalty, folds[g])
         held_out[fit.rows, g] = log_softmax(logits, axis=1) - log_prior
         matrix, bias = calibration.fit_matrix(z, y, penalty)
-        maps.append(inputs[g][0] * middle @ matrix)  # (K, K), from regression outputs to logits
-        constants.append(fit.intercepts[picked[g]] @ maps[g] + bias - log_prior)
+        mapped = inputs[g][0] * middle @ matrix
+        return mapped, fit.intercepts[picked[g]] @ mapped + bias - log_prior
+
+    maps, constants = zip(*in_threads(calibrate, range(len(fits))))
     coefficients = np.stack([fit.coefficients[i] @ one for fit, i, one in zip(fits, picked, maps)])
     heads = compiled(draft, weights, landmarks, fits, coefficients, np.array(constants))
     return heads, lean(held_out, heads.shares), penalty

@@ -25,6 +25,7 @@ from stopwise.progress import Reporter, Stages
 
 # From strong to weak. Each optimization starts from the optimum of the previous ridge penalty.
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 0.0)
+FEW_RIDGES = (1e-3, 1e-5)  # for comparisons of models
 POLISHING = "polishing"  # title of its progress
 # Limits of the optimizations that compare ridge penalties, and of the last one, with the best penalty: number
 # of passes over the data, and relative decrease of the loss below which an optimization stops.
@@ -38,6 +39,7 @@ def polish(
     task: Task,
     *,
     ridges: Sequence[float] | None = None,
+    brief: bool = False,
     progress: bool | str | Stages = False,
 ) -> dict[str, Any]:
     """Polish the last linear layer of a trained network in place.
@@ -50,7 +52,9 @@ def polish(
         Task on which the network was trained. Without a validation set, the second to last ridge penalty is
         used and the result is always kept.
     ridges
-        Candidate ridge penalties, the strongest first. None means `RIDGES`.
+        Candidate ridge penalties, the strongest first. None means `RIDGES`, or `FEW_RIDGES` if `brief`.
+    brief
+        Whether to keep the best candidate without a last, more exact optimization.
     progress
         As for `Reporter`; or `Stages` with a stage named `POLISHING`.
 
@@ -62,7 +66,8 @@ def polish(
         the learned features, are best, and "all" otherwise. `inputs` and `ridge` are None if no candidate is
         better than the trained layer. Without a validation set: `ridge` only.
     """
-    ridges = RIDGES if ridges is None else ridges
+    if ridges is None:
+        ridges = FEW_RIDGES if brief else RIDGES
     train_set, validation_set = task.train_set, task.validation_set
     net.eval()
     problem = ReadoutProblem(net, task)
@@ -97,7 +102,7 @@ def polish(
                 if loss > lowest:
                     break  # weaker ridge penalties fit noise
                 lowest = loss
-        if best.ridge is not None:
+        if best.ridge is not None and not brief:
             fitted = fit.optimum(best.parameters, share * best.ridge, FINISHING)
             found = best._replace(
                 parameters=fitted, ridge=share * best.ridge, loss=problem.value(fitted, validation_set)

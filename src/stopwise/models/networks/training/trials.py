@@ -13,7 +13,7 @@ from stopwise.data.examples import Examples
 from stopwise.models.networks.modules import Integrator
 from stopwise.models.networks.training.loop import Task, train
 from stopwise.models.networks.training.order_search import choose
-from stopwise.models.networks.training.polish import polish
+from stopwise.models.networks.training.polish import FEW_RIDGES, polish
 from stopwise.progress import Stages
 from stopwise.validation import inside
 
@@ -21,7 +21,6 @@ from stopwise.validation import inside
 TRIAL_SERIES = 5000
 WATCHED_SERIES = 1000  # number of validation series that are scored after every epoch
 TRIAL_STEPS = 1000
-TRIAL_RIDGES = (1e-3, 1e-5)
 
 # Losses (n,) of the trials so far, by name
 Losses = dict[str, list[float]]
@@ -73,7 +72,7 @@ def compare(
             net = fresh()
             train(net, short, path=own_path, progress=progress, title=f"trying {name}")
             if polished:
-                polish(net, replace(short, validation_set=held), ridges=TRIAL_RIDGES)
+                polish(net, replace(short, validation_set=held), ridges=FEW_RIDGES)
             losses[name] = _held_out_lsel(net, held, task.training.batch_size).tolist()
             on_trial(losses)
         if own_path is not None:
