@@ -54,14 +54,12 @@ def leading_64(X: np.ndarray) -> np.ndarray:
     return np.concatenate([X[..., :64], X[..., 256:]], axis=-1)
 
 
-PREPARATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "from_hip": from_hip,
-    "leading_64": leading_64,
-}
+LEADING = "leading_64"
+PREPARATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"from_hip": from_hip, LEADING: leading_64}
 PLANS = {
     "nosaic_mnist": Plan(epochs=10, batch_size=100),
-    "ucf101_14_vgg16": Plan(prepare="leading_64", standardize=False),
-    "jhmdb21": Plan(prepare="leading_64", standardize=False),
+    "ucf101_14_vgg16": Plan(prepare=LEADING, standardize=False),
+    "jhmdb21": Plan(prepare=LEADING, standardize=False),
     "uci_hapt": Plan(epochs=8, batch_size=100, stride=4),
     "utd_mhad_skeleton": Plan(epochs=40, stride=3, prepare="from_hip"),
     "ucr_electricdevices": Plan(epochs=12, batch_size=100, stride=2),

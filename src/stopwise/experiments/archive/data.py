@@ -11,7 +11,7 @@ import numpy as np
 
 from stopwise.datasets.registry import DATA_VARIABLE
 from stopwise.experiments import nosaic
-from stopwise.experiments.real import PLANS, Part, part_of, plan, split_of
+from stopwise.experiments.real import LEADING, PLANS, Part, part_of, plan, split_of
 
 FOLDER = "archive"  # folder of the archive sets below the folder of the datasets
 NOSAIC = "nosaic_mnist"
@@ -38,15 +38,12 @@ class Prepared:
         (n,) group of each training series, or None.
     classes
         Number of classes K.
-    standardize
-        Whether our own models scale each channel; False for principal components.
     """
 
     train: Part
     test: Part
     groups: np.ndarray | None
     classes: int
-    standardize: bool
 
     @property
     def steps(self) -> int:
@@ -84,7 +81,9 @@ def numbers(name: str) -> int:
 
 
 def prepared(name: str, most: int | None = None, seed: int = 0) -> Prepared:
-    """Load a dataset and prepare its series as for figure 4.
+    """Load a dataset and prepare its series as for figure 4, but with all principal components.
+
+    Figure 4 keeps the leading ones for the sake of the networks.
 
     Parameters
     ----------
@@ -99,14 +98,15 @@ def prepared(name: str, most: int | None = None, seed: int = 0) -> Prepared:
     if path is None:
         raise FileNotFoundError(_missing(name))
     own, split = plan(name), split_of(name, path.parent)
+    prepare = None if own.prepare == LEADING else own.prepare
     rows = np.arange(len(split.y_train))
     if most is not None and len(rows) > most:
         rows = _draw(split.y_train, most, seed)
-    train = part_of(split.X_train, split.y_train, split.lengths_train, rows, own.stride, own.prepare)
+    train = part_of(split.X_train, split.y_train, split.lengths_train, rows, own.stride, prepare)
     tested = np.arange(len(split.y_test))
-    test = part_of(split.X_test, split.y_test, split.lengths_test, tested, own.stride, own.prepare)
+    test = part_of(split.X_test, split.y_test, split.lengths_test, tested, own.stride, prepare)
     groups = None if split.groups_train is None else split.groups_train[rows]
-    return Prepared(train, test, groups, len(split.class_names), own.standardize)
+    return Prepared(train, test, groups, len(split.class_names))
 
 
 def _draw(y: np.ndarray, most: int, seed: int) -> np.ndarray:

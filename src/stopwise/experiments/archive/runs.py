@@ -123,7 +123,7 @@ def cost_per_sample(lengths: np.ndarray) -> float:
 def _ours(model: Any, found: Prepared, seed: int) -> Outcome:
     """Run a classifier of stopwise with the rule of least cost, from held-out scores of the training part."""
     settings = {} if model is None else {"model": Stack([model])}
-    clf = EarlyClassifier(**settings, standardize=found.standardize, progress=False, random_state=seed)
+    clf = EarlyClassifier(**settings, progress=False, random_state=seed)
     start, used = perf_counter(), process_time()
     clf.fit(found.train.X, found.train.y, groups=found.groups)
     clf.fit_rule(cost=cost_per_sample(found.train.lengths))
