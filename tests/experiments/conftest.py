@@ -7,5 +7,5 @@ def short_polish(monkeypatch):
     training = "stopwise.models.networks.training"
     monkeypatch.setattr(f"{training}.polish.FINISHING", {"passes": 3, "tolerance": 1e-3})
     monkeypatch.setattr(f"{training}.polish.RIDGES", (1e-3,))
-    monkeypatch.setattr(f"{training}.trials.TRIAL_RIDGES", (1e-3,))
+    monkeypatch.setattr(f"{training}.trials.FEW_RIDGES", (1e-3,))
     monkeypatch.setattr("stopwise.experiments.score_average.CANDIDATES", [((), 1e-2)])
