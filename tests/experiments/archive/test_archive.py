@@ -75,7 +75,7 @@ def test_metrics_follow_their_definitions():
     part = Part(
         [np.zeros((10, 1)), np.zeros((5, 1)), np.zeros((10, 1)), np.zeros((4, 1))], np.array([0, 1, 1, 0])
     )
-    found = data.Prepared(part, part, None, 2, True)
+    found = data.Prepared(part, part, None, 2)
     outcome = runs.Outcome(np.array([0, 1, 0, 0]), np.array([1, 5, 5, 1]), 2.0, 0.4)
     result = runs.metrics(outcome, found)
     early = (0.1 + 1 + 0.5 + 0.25) / 4
