@@ -186,8 +186,10 @@ def test_a_model_that_may_pay_is_judged_on_all_folds():
     assert np.allclose(stack.held_out_scores_, stack.scores(x))
 
 
-@pytest.mark.parametrize(("scale", "chosen"), [(0.3, ["short"]), (0.5, [])])
-def test_a_model_that_is_not_ahead_after_a_short_fit_keeps_its_settings(scale, chosen):
+@pytest.mark.parametrize(
+    ("scale", "conclusive", "chosen"), [(0.3, True, ["short"]), (0.3, False, []), (0.5, True, [])]
+)
+def test_a_model_that_is_not_ahead_after_a_short_fit_keeps_its_settings(scale, conclusive, chosen):
     data, _ = examples(n=400)
     settled = []
 
@@ -196,7 +198,9 @@ def test_a_model_that_is_not_ahead_after_a_short_fit_keeps_its_settings(scale, c
             return Fixed.scores(self, x.sum(axis=-1, keepdims=True))
 
         def short(self):
-            return Slow(scale=scale)
+            found = Slow(scale=scale)
+            found.conclusive = conclusive
+            return found
 
         def settled(self, fitted):
             if fitted.scale == scale and self.scale != scale:
@@ -254,11 +258,21 @@ def test_a_settled_network_does_not_choose_again():
 def test_the_short_form_of_a_network_is_a_copy_with_few_epochs():
     model = sw.models.Accumulator(hidden=8)
     short = model.short()
-    assert (short.hidden, short.training.max_epochs, short.body) == (8, 5, "window")
+    assert (short.hidden, short.training.max_epochs, short.body) == (8, 5, "auto")
     assert model.training is None
     assert quick().short().training.max_epochs == 3
     assert sw.models.Accumulator(order=None).short().body == "auto"
     assert sw.models.Prefix().short() is None
+
+
+def test_a_short_fit_does_not_compare_bodies_and_says_so(monkeypatch):
+    seen = [{"order": n, "validation_lsel": loss} for n, loss in ((0, 0.6), (1, 0.4), (None, 0.2))]
+    monkeypatch.setattr("stopwise.models.networks.base.search", lambda *given, **options: (None, seen))
+    data, _ = examples(n=100)
+    model = sw.models.Accumulator(hidden=4)
+    short = model.short().fit(data)
+    assert (short.order_, short.body_, short.conclusive) == (1, "window", False)
+    assert (model.settled(short).order, model.settled(short).body) == ("auto", "auto")
 
 
 def test_networks_train_fewer_epochs_on_many_long_series():

@@ -74,6 +74,8 @@ class Model(BaseEstimator, ABC):
 
     report_: dict[str, Any]
     held_out_scores_: np.ndarray | None = None
+    # False after a short fit that left out a comparison which the full fit makes.
+    conclusive = True
     classes_count_: int
     channels_: int
 

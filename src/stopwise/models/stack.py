@@ -25,7 +25,9 @@ JUDGED = 0.2  # share of the series on which models are compared if folds are no
 # A model is dropped if its log loss on the first fold is higher than the best by this factor: after a short
 # fit, and after a full one.
 HOPELESS, WORSE = 1.5, 1.1
-PROMISING = 1.03  # factor after a short fit up to which the settings of a network are compared at length
+# Factor after a short fit up to which the settings of a network are compared at length, and the same if the
+# short fit left out a comparison.
+PROMISING, INCONCLUSIVE = 1.03, 1.1
 SHORT_SAMPLES = 150_000  # samples that a short fit learns from
 # Up to these sizes, models that do not cross-fit are fitted once per fold; beyond, one fold is enough.
 MOST_SERIES, MOST_NUMBERS = 1000, 200_000
@@ -265,7 +267,7 @@ def _tried(
         trial = Trial.of_folds(model, {0: short}, folds, examples)
         if trial.drop_if_worse(best, HOPELESS, "a short fit"):
             return trial
-        if trial.ratio(best) > PROMISING:
+        if trial.ratio(best) > (PROMISING if short.conclusive else INCONCLUSIVE):
             model = model.settled(short)
             if many:
                 trial.partial = short

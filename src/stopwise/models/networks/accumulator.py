@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from sklearn.base import clone
 from torch import Tensor
 
 from stopwise.data.examples import Examples
@@ -157,14 +158,10 @@ class Accumulator(NetworkModel):
             self._keep_better(task)
         return self
 
-    def short(self) -> Accumulator:
-        """Return an unfitted copy that trains for few epochs and does not compare bodies."""
-        copy = super().short()
-        assert isinstance(copy, Accumulator)
-        return copy.set_params(body="window") if self.body == "auto" and self.order is not None else copy
-
     def settled(self, fitted: Model) -> Accumulator:
         """Return an unfitted copy with the order and body that the fit of another copy chose."""
+        if not fitted.conclusive:
+            return clone(self)
         copy = super().settled(fitted)
         assert isinstance(copy, Accumulator)
         assert isinstance(fitted, Accumulator)
@@ -234,10 +231,13 @@ class Accumulator(NetworkModel):
     ) -> dict[str, Any]:
         """Compare a window with the bodies of no finite order, if a window of linear features is not enough.
 
-        A window of learned features may still be better than these bodies.
+        A window of learned features may still be better than these bodies. A brief fit has a window.
         """
         if choice["order_search"][-1]["order"] is not None or choice["order"] is not None:
             return choice
+        if self._brief:
+            self.conclusive = False
+            return choice | {"order": best_finite_order(choice["order_search"])}
         orders: dict[str, int | None] = {"window": best_finite_order(choice["order_search"])}
         orders |= dict.fromkeys(ENDLESS)
 
