@@ -271,7 +271,7 @@ def test_a_short_fit_does_not_compare_bodies_and_says_so(monkeypatch):
     data, _ = examples(n=100)
     model = sw.models.Accumulator(hidden=4)
     short = model.short().fit(data)
-    assert (short.order_, short.body_, short.conclusive) == (1, "window", False)
+    assert (short.order_, short.body_, short.conclusive) == (None, "filter", False)
     assert (model.settled(short).order, model.settled(short).body) == ("auto", "auto")
 
 

@@ -48,8 +48,8 @@ class Stack(Model):
     the best model, it is dropped. If not, it is fitted to these series, and dropped if its loss is more than
     1.1 times the best. With few series, the other folds follow. With long series, networks are trained for
     fewer epochs, so that a fit does not take minutes. For the same reason a network whose loss is
-    clearly higher after the short fit keeps the order that it had there, and with many series it is not
-    fitted again.
+    clearly higher after the short fit keeps the order that it had there, and with many short series it is
+    not fitted again.
 
     The model with the least log loss is kept as it is. One that was judged on a single fold replaces one that
     was judged on all series only if its loss is lower by more than two standard errors of the paired
@@ -269,7 +269,7 @@ def _tried(
             return trial
         if trial.ratio(best) > (PROMISING if short.conclusive else INCONCLUSIVE):
             model = model.settled(short)
-            if many:
+            if many and examples.lengths.sum() * examples.channels <= MANY_NUMBERS:
                 trial.partial = short
                 return trial
 

@@ -231,13 +231,15 @@ class Accumulator(NetworkModel):
     ) -> dict[str, Any]:
         """Compare a window with the bodies of no finite order, if a window of linear features is not enough.
 
-        A window of learned features may still be better than these bodies. A brief fit has a window.
+        A window of learned features may still be better than these bodies. A brief fit has a filter without
+        comparison: its start alone shows whether hidden states explain the series.
         """
         if choice["order_search"][-1]["order"] is not None or choice["order"] is not None:
             return choice
         if self._brief:
             self.conclusive = False
-            return choice | {"order": best_finite_order(choice["order_search"])}
+            self._with_body("filter", None, task)
+            return choice
         orders: dict[str, int | None] = {"window": best_finite_order(choice["order_search"])}
         orders |= dict.fromkeys(ENDLESS)
 
@@ -301,7 +303,7 @@ class Accumulator(NetworkModel):
         polished = {"trained": self.report_["polish"]}
         if self.polish:
             stages["polished"] = self._fresh(None, task.seed).to(device)
-            polished["polished"] = polish(stages["polished"], task)
+            polished["polished"] = polish(stages["polished"], task, brief=self._brief)
         assert isinstance(self.net_, AccumulatorModule)
         stages["trained"] = self.net_
         kept, seen = choose_stage(stages, task)
