@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 from torch import Tensor
 
 from stopwise.data.examples import Examples
-from stopwise.data.holdout import hold_out
 from stopwise.models.base import Model, OnEpoch, plain_params
 from stopwise.models.judging import Trial, choose, weighted
-from stopwise.models.prefix.folds import make_folds
 from stopwise.models.stack_step import StackStep
 from stopwise.models.step import Step
+from stopwise.models.trying import MANY_NUMBERS, judging_folds, tried
 
 DEFAULT = ("prefix", "accumulator")
-JUDGED = 0.2  # share of the series on which models are compared if folds are not possible
-# A model is dropped if its log loss on the first fold is higher than the best by this factor: after a short
-# fit, and after a full one.
-HOPELESS, WORSE = 1.5, 1.1
-# Factor after a short fit up to which the settings of a network are compared at length, and the same if the
-# short fit left out a comparison.
-PROMISING, INCONCLUSIVE = 1.03, 1.1
-SHORT_SAMPLES = 150_000  # samples that a short fit learns from
-# Up to these sizes, models that do not cross-fit are fitted once per fold; beyond, one fold is enough.
-MOST_SERIES, MOST_NUMBERS = 1000, 200_000
 
 # Samples that a network may read in training, for each million numbers of data, but not fewer than for one.
 # The default fit of a million numbers must stay under a minute.
-MOST_READ, MANY_NUMBERS = 5_000_000, 1_000_000
+MOST_READ = 5_000_000
 
 log = logging.getLogger("stopwise")
 
@@ -120,7 +108,7 @@ class Stack(Model):
                 on_epoch=on_epoch,
             )
 
-        folds = _judging_folds(examples, random_state)
+        folds = judging_folds(examples, random_state)
         numbers = examples.lengths.sum() * examples.channels
         read = int(MOST_READ * max(1, numbers / MANY_NUMBERS))
         candidates = [model.limited(examples, read) for model in self._candidates()]
@@ -129,7 +117,7 @@ class Stack(Model):
         trials: list[Trial] = []
         for i in order:
             start = perf_counter()
-            trial = _tried(candidates[i], examples, folds, trials, f"{i}", fit)
+            trial = tried(candidates[i], examples, folds, trials, f"{i}", fit)
             trial.seconds = perf_counter() - start
             log.info("%s: %s (%.1f s)", trial.name, trial.outcome, trial.seconds)
             trials.append(trial)
@@ -228,61 +216,3 @@ def _plain(model: Model) -> dict[str, Any]:
         nested = value if isinstance(value, dict) else {"": value}
         flat |= {f"{name}.{key}" if key else name: one for key, one in nested.items()}
     return {"name": model.name, "options": flat}
-
-
-def _judging_folds(examples: Examples, seed: int) -> list[np.ndarray]:
-    """Return the rows of each fold on which models are judged; the other rows contain every class."""
-    fold = make_folds(examples.y, examples.groups)
-    counts = np.bincount(examples.y, minlength=examples.classes)
-    folds = []
-    for one in np.unique(fold):
-        rows = np.flatnonzero(fold == one)
-        if (np.bincount(examples.y[rows], minlength=examples.classes) < counts).all():
-            folds.append(rows)
-    if not folds:
-        folds = [hold_out(examples.y, examples.groups, fraction=JUDGED, seed=seed)[1]]
-    return folds
-
-
-def _tried(
-    model: Model,
-    examples: Examples,
-    folds: list[np.ndarray],
-    others: list[Trial],
-    label: str,
-    fit: Callable[[Model, Examples, str], Model],
-) -> Trial:
-    """Return what a model does on series that it was not fitted to."""
-    if model.cross_fits:
-        fit(model, examples, f"{label}-final")
-        if model.held_out_scores_ is not None:
-            return Trial(model, model.held_out_scores_, examples, fitted=True)
-    everything = np.arange(len(examples))
-    many = len(examples) > MOST_SERIES or len(examples) * examples.steps * examples.channels > MOST_NUMBERS
-    best = min((other for other in others if not other.dropped), key=lambda one: one.loss, default=None)
-    short = model.short() if best is not None else None
-    if best is not None and short is not None:
-        rest = examples.subset(np.setdiff1d(everything, folds[0]))
-        fit(short, rest.sample(int(SHORT_SAMPLES / rest.lengths.mean()), seed=0), f"{label}-short")
-        trial = Trial.of_folds(model, {0: short}, folds, examples)
-        if trial.drop_if_worse(best, HOPELESS, "a short fit"):
-            return trial
-        if trial.ratio(best) > (PROMISING if short.conclusive else INCONCLUSIVE):
-            model = model.settled(short)
-            if many and examples.lengths.sum() * examples.channels <= MANY_NUMBERS:
-                trial.partial = short
-                return trial
-
-    def without(j: int) -> Model:
-        return fit(clone(model), examples.subset(np.setdiff1d(everything, folds[j])), f"{label}-fold-{j}")
-
-    judged = {0: without(0)}
-    if not model.cross_fits:
-        model = model.settled(judged[0])
-    trial = Trial.of_folds(model, judged, folds, examples, fitted=model.cross_fits)
-    if many:
-        trial.partial = judged[0]
-    if best is None or many or trial.drop_if_worse(best, WORSE, "one fold"):
-        return trial
-    judged |= {j: without(j) for j in range(1, len(folds))}
-    return Trial.of_folds(model, judged, folds, examples)

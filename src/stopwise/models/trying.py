@@ -1,0 +1,102 @@
+"""Try a model for a stack: fit it to some series, as shortly as possible, and judge it on others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.base import clone
+
+from stopwise.data.examples import Examples
+from stopwise.data.holdout import hold_out
+from stopwise.models.base import Model
+from stopwise.models.judging import Trial
+from stopwise.models.prefix.folds import make_folds
+
+JUDGED = 0.2  # share of the series on which models are compared if folds are not possible
+# A model is dropped if its log loss on the first fold is higher than the best by this factor: after a short
+# fit, and after a full one.
+HOPELESS, WORSE = 1.5, 1.1
+# Factor after a short fit up to which the settings of a network are compared at length, and the same if the
+# short fit left out a comparison.
+PROMISING, INCONCLUSIVE = 1.03, 1.1
+SHORT_SAMPLES = 150_000  # samples that a short fit learns from
+# Up to these sizes, models that do not cross-fit are fitted once per fold; beyond, one fold is enough.
+MOST_SERIES, MOST_NUMBERS = 1000, 200_000
+MANY_NUMBERS = 1_000_000  # up to this size of the data, a fit should take less than a minute
+
+Fit = Callable[[Model, Examples, str], Model]  # model, series, label of the fit → the fitted model
+
+
+def judging_folds(examples: Examples, seed: int) -> list[np.ndarray]:
+    """Return the rows of each fold on which models are judged; the other rows contain every class."""
+    fold = make_folds(examples.y, examples.groups)
+    counts = np.bincount(examples.y, minlength=examples.classes)
+    folds = []
+    for one in np.unique(fold):
+        rows = np.flatnonzero(fold == one)
+        if (np.bincount(examples.y[rows], minlength=examples.classes) < counts).all():
+            folds.append(rows)
+    if not folds:
+        folds = [hold_out(examples.y, examples.groups, fraction=JUDGED, seed=seed)[1]]
+    return folds
+
+
+def tried(
+    model: Model, examples: Examples, folds: list[np.ndarray], others: list[Trial], label: str, fit: Fit
+) -> Trial:
+    """Return what a model does on series that it was not fitted to."""
+    if model.cross_fits:
+        fit(model, examples, f"{label}-final")
+        if model.held_out_scores_ is not None:
+            return Trial(model, model.held_out_scores_, examples, fitted=True)
+    best = min((other for other in others if not other.dropped), key=lambda one: one.loss, default=None)
+    if best is not None:
+        short, model = _tried_shortly(model, examples, folds, best, label, fit)
+        if short is not None:
+            return short
+
+    def without(j: int) -> Model:
+        return fit(clone(model), _outside(examples, folds[j]), f"{label}-fold-{j}")
+
+    judged = {0: without(0)}
+    if not model.cross_fits:
+        model = model.settled(judged[0])
+    trial = Trial.of_folds(model, judged, folds, examples, fitted=model.cross_fits)
+    many = _are_many(examples)
+    if many:
+        trial.partial = judged[0]
+    if best is None or many or trial.drop_if_worse(best, WORSE, "one fold"):
+        return trial
+    judged |= {j: without(j) for j in range(1, len(folds))}
+    return Trial.of_folds(model, judged, folds, examples)
+
+
+def _tried_shortly(
+    model: Model, examples: Examples, folds: list[np.ndarray], best: Trial, label: str, fit: Fit
+) -> tuple[Trial | None, Model]:
+    """Return the trial of a short fit, or None if a longer one may be better, and the model to fit longer."""
+    short = model.short()
+    if short is None:
+        return None, model
+    rest = _outside(examples, folds[0])
+    fit(short, rest.sample(int(SHORT_SAMPLES / rest.lengths.mean()), seed=0), f"{label}-short")
+    trial = Trial.of_folds(model, {0: short}, folds, examples)
+    if trial.drop_if_worse(best, HOPELESS, "a short fit"):
+        return trial, model
+    if trial.ratio(best) <= (PROMISING if short.conclusive else INCONCLUSIVE):
+        return None, model
+    if _are_many(examples) and examples.lengths.sum() * examples.channels <= MANY_NUMBERS:
+        trial.partial = short
+        return trial, model
+    return None, model.settled(short)
+
+
+def _outside(examples: Examples, fold: np.ndarray) -> Examples:
+    """Return the series outside a fold."""
+    return examples.subset(np.setdiff1d(np.arange(len(examples)), fold))
+
+
+def _are_many(examples: Examples) -> bool:
+    """Whether one fold is enough to judge models."""
+    return len(examples) > MOST_SERIES or len(examples) * examples.steps * examples.channels > MOST_NUMBERS
