@@ -59,7 +59,7 @@ def cost_scatter(
         raise ValueError(
             "`others` must have at least one method with a positive cost on a dataset in `costs`."
         )
-    canvas = drawing(ax, len(shared), 3.6, 3.7)
+    canvas = drawing(ax, len(shared), 3.6, 4.3)
     for panel, (other, names) in zip(canvas.panels, shared.items()):
         x = np.array([others[other][data] for data in names])
         y = np.array([costs[data] for data in names])

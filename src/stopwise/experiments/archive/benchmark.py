@@ -200,12 +200,17 @@ def _isolated(**arguments: Any) -> Result:
     return dict(in_own_process(run, **arguments))
 
 
+def _without_prefix(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {method: values for method, values in row.items() if method != PREFIX}
+
+
 def _write(
     name: str, folder: Path, results: dict[str, Result], methods: Sequence[str], skipped: list[str]
 ) -> list[Path]:
     """Write the tables and draw; return the pictures."""
     table = report.tabulate(results, methods)
-    costs = report.complete_costs(table)
+    # The prefix model is a part of the default: nearly always their costs are the same.
+    costs = report.complete_costs({data: _without_prefix(row) for data, row in table.items()})
     # Ranks and their test need three methods.
     ranking = rank(costs) if len(costs) > 2 and len(next(iter(costs.values()))) > 1 else None
     summary = report.summarize(table)
@@ -225,7 +230,7 @@ def _write(
     others = {
         method: {one: row[method]["cost"] for one, row in table.items() if method in row}
         for method in methods
-        if method not in ("default", *NETWORKS)
+        if method not in (*REPEATED, *NETWORKS)
     }
     if ours and any(set(ours) & set(values) for values in others.values()):
         figure = plots.cost_scatter(ours, others, title="Cost: 1 − accuracy + earliness")
