@@ -153,8 +153,8 @@ def test_a_hopeless_model_is_dropped_after_a_short_fit():
             fits.append(len(examples))
             return super().fit(examples, validation, **options)
 
-        def short(self):
-            return Counted(scale=self.scale)
+        def shorts(self):
+            return [Counted(scale=self.scale)]
 
     stack = sw.models.Stack([sw.models.Prefix(kernels=16), Counted(scale=50.0)]).fit(data)
     assert fits == [80]  # once, without one of five folds
@@ -187,9 +187,9 @@ def test_a_model_that_may_pay_is_judged_on_all_folds():
 
 
 @pytest.mark.parametrize(
-    ("scale", "conclusive", "chosen"), [(0.3, True, ["short"]), (0.3, False, []), (0.5, True, [])]
+    ("scales", "chosen"), [([0.3], [0.3]), ([0.3, 0.32], [0.32]), ([0.5], []), ([0.3, 0.5], [])]
 )
-def test_a_model_that_is_not_ahead_after_a_short_fit_keeps_its_settings(scale, conclusive, chosen):
+def test_a_model_that_is_not_ahead_after_short_fits_keeps_the_best_settings(scales, chosen):
     data, _ = examples(n=400)
     settled = []
 
@@ -197,14 +197,12 @@ def test_a_model_that_is_not_ahead_after_a_short_fit_keeps_its_settings(scale, c
         def scores(self, x):
             return Fixed.scores(self, x.sum(axis=-1, keepdims=True))
 
-        def short(self):
-            found = Slow(scale=scale)
-            found.conclusive = conclusive
-            return found
+        def shorts(self):
+            return [Slow(scale=scale) for scale in scales]
 
         def settled(self, fitted):
-            if fitted.scale == scale and self.scale != scale:
-                settled.append("short")
+            if fitted.scale in scales:
+                settled.append(fitted.scale)
             return super().settled(fitted)
 
     sw.models.Stack([sw.models.Prefix(kernels=16), Slow(scale=0.45)]).fit(data)
@@ -257,22 +255,21 @@ def test_a_settled_network_does_not_choose_again():
 
 def test_the_short_form_of_a_network_is_a_copy_with_few_epochs():
     model = sw.models.Accumulator(hidden=8)
-    short = model.short()
-    assert (short.hidden, short.training.max_epochs, short.body) == (8, 5, "auto")
+    short = model.shorts()[0]
+    assert (short.hidden, short.training.max_epochs, short.body) == (8, 5, "window")
     assert model.training is None
-    assert quick().short().training.max_epochs == 3
-    assert sw.models.Accumulator(order=None).short().body == "auto"
-    assert sw.models.Prefix().short() is None
+    assert quick().shorts()[0].training.max_epochs == 3
+    assert sw.models.Accumulator(order=None).shorts()[0].body == "auto"
+    assert sw.models.Prefix().shorts() == []
 
 
-def test_a_short_fit_does_not_compare_bodies_and_says_so(monkeypatch):
-    seen = [{"order": n, "validation_lsel": loss} for n, loss in ((0, 0.6), (1, 0.4), (None, 0.2))]
-    monkeypatch.setattr("stopwise.models.networks.base.search", lambda *given, **options: (None, seen))
+def test_the_accumulator_is_tried_with_a_window_and_with_a_filter():
     data, _ = examples(n=100)
-    model = sw.models.Accumulator(hidden=4)
-    short = model.short().fit(data)
-    assert (short.order_, short.body_, short.conclusive) == (None, "filter", False)
-    assert (model.settled(short).order, model.settled(short).body) == ("auto", "auto")
+    window, filter_ = (short.fit(data) for short in sw.models.Accumulator(hidden=4).shorts())
+    assert (window.body_, filter_.body_) == ("window", "filter")
+    settled = sw.models.Accumulator().settled(filter_)
+    assert (settled.order, settled.body) == (None, "filter")
+    assert len(sw.models.Accumulator(order=2).shorts()) == 1
 
 
 def test_networks_train_fewer_epochs_on_many_long_series():

@@ -74,8 +74,6 @@ class Model(BaseEstimator, ABC):
 
     report_: dict[str, Any]
     held_out_scores_: np.ndarray | None = None
-    # False after a short fit that left out a comparison which the full fit makes.
-    conclusive = True
     classes_count_: int
     channels_: int
 
@@ -114,9 +112,9 @@ class Model(BaseEstimator, ABC):
             The fitted model.
         """
 
-    def short(self) -> Model | None:
-        """Return an unfitted copy that is much faster to fit, for a first comparison; None: there is none."""
-        return None
+    def shorts(self) -> list[Model]:
+        """Return unfitted copies that are much faster to fit, for a first comparison."""
+        return []
 
     def limited(self, examples: Examples, samples: int) -> Model:
         """Return an unfitted copy whose fit to these examples reads at most about this many samples.

@@ -17,9 +17,7 @@ JUDGED = 0.2  # share of the series on which models are compared if folds are no
 # A model is dropped if its log loss on the first fold is higher than the best by this factor: after a short
 # fit, and after a full one.
 HOPELESS, WORSE = 1.5, 1.1
-# Factor after a short fit up to which the settings of a network are compared at length, and the same if the
-# short fit left out a comparison.
-PROMISING, INCONCLUSIVE = 1.03, 1.1
+PROMISING = 1.03  # factor after a short fit up to which the settings of a network are compared at length
 SHORT_SAMPLES = 150_000  # samples that a short fit learns from
 # Up to these sizes, models that do not cross-fit are fitted once per fold; beyond, one fold is enough.
 MOST_SERIES, MOST_NUMBERS = 1000, 200_000
@@ -76,20 +74,24 @@ def _tried_shortly(
     model: Model, examples: Examples, folds: list[np.ndarray], best: Trial, label: str, fit: Fit
 ) -> tuple[Trial | None, Model]:
     """Return the trial of a short fit, or None if a longer one may be better, and the model to fit longer."""
-    short = model.short()
-    if short is None:
-        return None, model
     rest = _outside(examples, folds[0])
-    fit(short, rest.sample(int(SHORT_SAMPLES / rest.lengths.mean()), seed=0), f"{label}-short")
-    trial = Trial.of_folds(model, {0: short}, folds, examples)
-    if trial.drop_if_worse(best, HOPELESS, "a short fit"):
-        return trial, model
-    if trial.ratio(best) <= (PROMISING if short.conclusive else INCONCLUSIVE):
+    part = rest.sample(int(SHORT_SAMPLES / rest.lengths.mean()), seed=0)
+    trials = []
+    for i, short in enumerate(model.shorts()):
+        fit(short, part, f"{label}-short-{i}")
+        trials.append(Trial.of_folds(model, {0: short}, folds, examples))
+        trials[-1].partial = short
+        if trials[0].drop_if_worse(best, HOPELESS, "a short fit"):
+            return trials[0], model
+    if not trials:
+        return None, model
+    trial = min(trials, key=lambda one: one.loss)
+    if trial.ratio(best) <= PROMISING:
         return None, model
     if _are_many(examples) and examples.lengths.sum() * examples.channels <= MANY_NUMBERS:
-        trial.partial = short
         return trial, model
-    return None, model.settled(short)
+    assert trial.partial is not None
+    return None, model.settled(trial.partial)
 
 
 def _outside(examples: Examples, fold: np.ndarray) -> Examples:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from sklearn.base import clone
 from torch import Tensor
 
 from stopwise.data.examples import Examples
@@ -158,10 +157,15 @@ class Accumulator(NetworkModel):
             self._keep_better(task)
         return self
 
+    def shorts(self) -> list[Model]:
+        """Return unfitted copies that train for few epochs: with a window, and with a filter."""
+        if self.body != "auto" or self.order != "auto":
+            return super().shorts()
+        (window,), (endless,) = super().shorts(), super().shorts()
+        return [window.set_params(body="window"), endless.set_params(body="filter", order=None)]
+
     def settled(self, fitted: Model) -> Accumulator:
         """Return an unfitted copy with the order and body that the fit of another copy chose."""
-        if not fitted.conclusive:
-            return clone(self)
         copy = super().settled(fitted)
         assert isinstance(copy, Accumulator)
         assert isinstance(fitted, Accumulator)
@@ -231,14 +235,9 @@ class Accumulator(NetworkModel):
     ) -> dict[str, Any]:
         """Compare a window with the bodies of no finite order, if a window of linear features is not enough.
 
-        A window of learned features may still be better than these bodies. A brief fit has a filter without
-        comparison: its start alone shows whether hidden states explain the series.
+        A window of learned features may still be better than these bodies.
         """
         if choice["order_search"][-1]["order"] is not None or choice["order"] is not None:
-            return choice
-        if self._brief:
-            self.conclusive = False
-            self._with_body("filter", None, task)
             return choice
         orders: dict[str, int | None] = {"window": best_finite_order(choice["order_search"])}
         orders |= dict.fromkeys(ENDLESS)
@@ -276,7 +275,7 @@ class Accumulator(NetworkModel):
         self._chosen_body, self._start = body if body in ENDLESS else None, None
         net = self._fresh(order, task.seed)
         if body == "filter":
-            self._start_report = start_filter(net, task)
+            self._start_report = start_filter(net, task, brief=self._brief)
             self._start = {name: value.clone() for name, value in net.state_dict().items()}
         return net
 

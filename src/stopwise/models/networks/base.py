@@ -118,11 +118,11 @@ class NetworkModel(Model):
         }
         return self
 
-    def short(self) -> NetworkModel:
+    def shorts(self) -> list[Model]:
         """Return an unfitted copy that trains for few epochs and polishes briefly."""
         copy = self._with_epochs(SHORT_EPOCHS)
         copy._brief = True
-        return copy
+        return [copy]
 
     def limited(self, examples: Examples, samples: int) -> NetworkModel:
         """Return an unfitted copy that trains for as many epochs as the samples allow, but not very few.

@@ -27,7 +27,9 @@ FEW_SERIES = 1000  # for the choice of the start and the scale
 SCALES = tuple(0.5**i for i in range(12))
 
 
-def start_filter(net: AccumulatorModule, task: Task, *, progress: bool | str = False) -> dict[str, Any]:
+def start_filter(
+    net: AccumulatorModule, task: Task, *, brief: bool = False, progress: bool | str = False
+) -> dict[str, Any]:
     """Fit the filter of a network by expectation-maximization, in place.
 
     Parameters
@@ -36,6 +38,8 @@ def start_filter(net: AccumulatorModule, task: Task, *, progress: bool | str = F
         Untrained network with a filter. Its scores become those of the fitted hidden-Markov models.
     task
         Training task. At most `MOST_SERIES` of its training series are used.
+    brief
+        Whether a rough fit to at most `FEW_SERIES` series is enough.
     progress
         As for `Reporter`.
 
@@ -50,8 +54,11 @@ def start_filter(net: AccumulatorModule, task: Task, *, progress: bool | str = F
     values = data.steps * (data.channels + 4 * net.filter.states)  # per series
     data = data.sample(max(min(MOST_SERIES, MOST_VALUES // values), data.classes), task.seed)
     part = data.sample(FEW_SERIES, task.seed)
+    data = part if brief else data
     series, few = (_read(one, net.skip) for one in (data, part))
-    model, history = fit_hidden_markov(series, few, net.filter.states, task.seed, progress=progress)
+    model, history = fit_hidden_markov(
+        series, few, net.filter.states, task.seed, brief=brief, progress=progress
+    )
     write_models(net, model)
     net.to(task.training.device)
     scale = find_scale(net, replace(task, validation_set=part))

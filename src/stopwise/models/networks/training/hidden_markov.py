@@ -21,6 +21,7 @@ from stopwise.validation import inside
 STARTS = 4
 FIRST_ITERATIONS = 10  # of each start
 ITERATIONS = 100
+FEW_STARTS, FEW_ITERATIONS = 2, 10  # of a brief fit
 TOLERANCE = 1e-6  # gain in log-likelihood per sample below which EM stops
 SEED_SAMPLES = 10_000  # number of samples from which the first means are drawn
 # Prior, as a number of imagined observations: of each transition and first state, and of a sample at the
@@ -119,7 +120,13 @@ class Series:
 
 
 def fit_hidden_markov(
-    series: Series, few: Series, states: int, seed: int, *, progress: bool | str = False
+    series: Series,
+    few: Series,
+    states: int,
+    seed: int,
+    *,
+    brief: bool = False,
+    progress: bool | str = False,
 ) -> tuple[HiddenMarkov, list[float]]:
     """Fit hidden-Markov models by EM. The best of several starts on few series is continued on all.
 
@@ -133,6 +140,8 @@ def fit_hidden_markov(
         M, the number of states.
     seed
         Random seed of the starts.
+    brief
+        Whether to end after few starts and iterations.
     progress
         As for `Reporter`.
 
@@ -141,13 +150,14 @@ def fit_hidden_markov(
     model, history
         The model, and the objective of `expect` per sample at each iteration on all series.
     """
-    with Reporter("finding hidden states", STARTS * FIRST_ITERATIONS + ITERATIONS, progress) as reporter:
+    count, iterations = (FEW_STARTS, FEW_ITERATIONS) if brief else (STARTS, ITERATIONS)
+    with Reporter("finding hidden states", count * FIRST_ITERATIONS + iterations, progress) as reporter:
         starts = [
             improve(random_start(few, states, [seed, i], i % 2 == 0), few, FIRST_ITERATIONS, reporter)
-            for i in range(STARTS)
+            for i in range(count)
         ]
         best, _ = max(starts, key=lambda start: start[1][-1])
-        return improve(best, series, ITERATIONS, reporter)
+        return improve(best, series, iterations, reporter)
 
 
 def improve(
