@@ -117,7 +117,7 @@ def test_benchmark_is_written_and_finished_runs_are_not_repeated(folder, tmp_pat
                 "quick",
                 tmp_path / "out",
                 sets=["one", "two"],
-                methods=["default", "prefix", "CALIMERA", "TEASER", "probability threshold"],
+                methods=["default", "prefix", "CALIMERA", "accumulator", "TEASER", "probability threshold"],
                 repeats=2,
                 workers=1,
                 progress=False,
@@ -128,7 +128,7 @@ def test_benchmark_is_written_and_finished_runs_are_not_repeated(folder, tmp_pat
     assert [path.name for path in pictures] == ["archive-cost-quick.png", "archive-ranks-quick.png"]
     path = tmp_path / "out" / "archive-quick.jsonl"
     records = read_records(path)
-    assert len(records) == 2 * (2 + 1)  # the prefix model is the default here, and not run again
+    assert len(records) == 2 * (2 + 1 + 1)  # the prefix model is the default here, and not run again
     before = path.read_bytes()
     monkeypatch.setattr(plots, "save", lambda figure, stem: [stem])  # drawing is slow
     reproduce()
