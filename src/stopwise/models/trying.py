@@ -81,13 +81,13 @@ def _tried_shortly(
         fit(short, part, f"{label}-short-{i}")
         trials.append(Trial.of_folds(model, {0: short}, folds, examples))
         trials[-1].partial = short
+        if trials[-1].ratio(best) <= PROMISING:
+            return None, model
         if trials[0].drop_if_worse(best, HOPELESS, "a short fit"):
             return trials[0], model
     if not trials:
         return None, model
     trial = min(trials, key=lambda one: one.loss)
-    if trial.ratio(best) <= PROMISING:
-        return None, model
     if _are_many(examples) and examples.lengths.sum() * examples.channels <= MANY_NUMBERS:
         return trial, model
     assert trial.partial is not None
