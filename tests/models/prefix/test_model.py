@@ -204,6 +204,18 @@ def test_landmarks_come_close_to_all_series():
     assert abs(gap) < 0.05
 
 
+def test_all_series_are_used_in_the_regressions_up_to_one_and_a_half_times_the_landmarks():
+    data, x = examples(n=150, noise=1.5)
+    whole = sw.models.Prefix(kernels=64).fit(data)
+    some = sw.models.Prefix(kernels=64, landmarks=100).fit(data)
+    assert some.heads_.coefficients.shape[1] <= 101
+    # The held-out scores come from the same regressions; only the Gaussian kernels are projected afterwards.
+    np.testing.assert_array_equal(some.held_out_scores_, whole.held_out_scores_)
+    exact, found = whole.scores(x), some.scores(x)
+    assert not np.array_equal(found, exact)
+    assert np.abs(found - exact).mean() < 0.05 * np.abs(exact).mean()
+
+
 def test_groups_are_left_out_together():
     # A channel that tells the group, and groups of one class each: only splitting groups makes it useful.
     rng = np.random.default_rng(0)

@@ -28,6 +28,7 @@ SEARCH, HEADS = "weighing features", "fitting"
 FIT_SHARES = {SEARCH: 0.3, HEADS: 0.7}  # stages of a fit and their share of the time
 FEWEST_ALIVE = 5  # series that a head needs at least ...
 SMALLEST_SHARE = 0.02  # ... and as a share of all
+WHOLE = 1.5  # times the number of landmarks up to which the regressions are fitted with all series
 KERNEL_NUMBERS = 1 << 29  # numbers of kernel matrices held in memory at a time
 
 
@@ -119,7 +120,8 @@ def fit_prefix(
     kernels
         Number of convolution kernels of each of the two blocks.
     landmarks
-        Number of series above which a sample of this size represents the training series.
+        Number of series of which the Gaussian kernels are used in predictions. Beyond `WHOLE` times this
+        number, a sample of this size represents the training series in the regressions, too.
     random_state
         Random seed.
     stages
@@ -139,12 +141,13 @@ def fit_prefix(
         weights = dict(zip(draft.features.kinds, found.tolist()))
         stage.advance()
     watch.lap("search")
-    chosen = series.sample(landmarks, rng)
+    marks = series.sample(landmarks, rng)
+    chosen = np.arange(len(series)) if len(series) <= WHOLE * landmarks else marks
     with stages.stage(HEADS, len(steps)) as stage:
         fits = _fit_heads(draft, weights, chosen, stage.advance)
     watch.lap("heads")
     picked = _pick(np.stack([fit.losses for fit in fits]))
-    heads, held_out, penalty = _calibrated(draft, weights, chosen, fits, picked)
+    heads, held_out, penalty = _calibrated(draft, weights, chosen, marks, fits, picked)
     watch.lap("calibration")
     report = {
         "block_weights": weights,
@@ -154,7 +157,7 @@ def fit_prefix(
         "calibration_penalty": penalty,
         "held_out_loss": _losses(held_out, series.y),
         "series": len(series),
-        "landmarks": len(chosen),
+        "landmarks": len(marks),
         "kernels": kernels,
         "seconds": watch.laps,
     }
@@ -295,7 +298,12 @@ def _pick(losses: np.ndarray) -> np.ndarray:
 
 
 def _calibrated(
-    draft: Draft, weights: dict[str, float], landmarks: np.ndarray, fits: list[HeadFit], picked: np.ndarray
+    draft: Draft,
+    weights: dict[str, float],
+    used: np.ndarray,
+    landmarks: np.ndarray,
+    fits: list[HeadFit],
+    picked: np.ndarray,
 ) -> tuple[Heads, np.ndarray, float]:
     """Calibrate the heads; return them, held-out scores (n, G, K) and the penalty."""
     series = draft.series
@@ -322,7 +330,7 @@ def _calibrated(
 
     maps, constants = zip(*in_threads(calibrate, range(len(fits))))
     coefficients = np.stack([fit.coefficients[i] @ one for fit, i, one in zip(fits, picked, maps)])
-    heads = compiled(draft, weights, landmarks, fits, coefficients, np.array(constants))
+    heads = compiled(draft, weights, used, landmarks, fits, coefficients, np.array(constants))
     return heads, lean(held_out, heads.shares), penalty
 
 

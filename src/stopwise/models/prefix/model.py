@@ -14,7 +14,7 @@ from stopwise.data.examples import Examples
 from stopwise.models.base import Model, OnEpoch
 from stopwise.models.networks.training.threads import one_blas_thread
 from stopwise.models.prefix.features import BLOCKS, Features
-from stopwise.models.prefix.fitting import FIT_SHARES, fit_prefix
+from stopwise.models.prefix.fitting import FIT_SHARES, WHOLE, fit_prefix
 from stopwise.models.prefix.folds import check_enough, make_folds
 from stopwise.models.prefix.grid import head_steps
 from stopwise.models.prefix.heads import Heads, all_scores, held
@@ -55,7 +55,8 @@ class Prefix(Model):
         multiple of 8. With very many series, fewer are used to limit the time; see ``report_``.
     landmarks
         Number of training series above which a stratified sample of this size represents them in the kernel
-        functions. The cost of a prediction does not grow beyond it.
+        functions of predictions, so that their cost does not grow. The regressions are fitted with all series
+        up to 1.5 times this number, and with the sample beyond.
 
     Attributes
     ----------
@@ -156,7 +157,8 @@ class Prefix(Model):
     def _affordable_kernels(self, n: int, steps: int, channels: int) -> int:
         """Return the number of kernels whose kernel matrices can be computed in reasonable time."""
         times = min(max(n * steps * channels / MANY_NUMBERS, 1.0), MOST_TIMES)
-        per_kernel = len(BLOCKS) * POOLS * n * min(n, self.landmarks) * len(head_steps(steps))
+        used = n if n <= WHOLE * self.landmarks else self.landmarks
+        per_kernel = len(BLOCKS) * POOLS * n * used * len(head_steps(steps))
         most = int(times * KERNEL_PRODUCTS / per_kernel) // GROUP * GROUP
         return min(self.kernels, max(most, FEWEST_KERNELS))
 
