@@ -221,7 +221,11 @@ def test_missing_classes_are_named(clf):
         clf.calibrate(X[HELD][only], NAMES[HELD][only], error_rate=0.1)
     some = NAMES[HELD] != "cedar"
     with pytest.raises(ValueError, match="`y` must contain every class; missing: 'cedar'"):
+        clf.fit_rule(X[HELD][some], NAMES[HELD][some], cost=0.01, method="finite_horizon")
+    with pytest.warns(UserWarning, match="`y` has no series of class 'cedar', so their errors and times"):
         clf.fit_rule(X[HELD][some], NAMES[HELD][some], cost=0.01)
+    with pytest.warns(UserWarning, match="`y` has no series of class 'cedar'"):
+        clf.fit_rule(X[HELD][some], NAMES[HELD][some], mean_time=3)
     with pytest.warns(UserWarning, match="`y` has no series of class 'cedar'"):
         clf.calibrate(X[HELD][some], NAMES[HELD][some], error_rate=0.1)
     with pytest.raises(ValueError, match=r"all series are of class 'birch'. Missing: 'ash', 'cedar'"):

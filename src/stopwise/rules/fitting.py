@@ -12,7 +12,7 @@ from stopwise.metrics.records import lead_records
 from stopwise.rules.arrays import check_class_labels, check_prior
 from stopwise.rules.base import Rule
 from stopwise.rules.calibration.trials import Trials
-from stopwise.rules.classes import check_every_class, check_several_classes, listed
+from stopwise.rules.classes import absent, check_every_class, check_several_classes, listed
 from stopwise.rules.finite_horizon.rule import FiniteHorizon
 from stopwise.rules.line_search import LineOutcomes, fit_line
 from stopwise.rules.sprt import SPRT
@@ -109,13 +109,14 @@ def fit_rule(
     shares = None if prior is None else check_prior(prior)
     rule: Rule
     scores = np.asarray(scores)
-    _check_classes(scores, y, classes, every=cost is not None)
+    table = 1.0 if loss is None else loss_table(loss, classes, scores.shape[-1] if scores.ndim else 0)
     if cost is not None:
-        table = 1.0 if loss is None else loss_table(loss, classes, scores.shape[-1] if scores.ndim else 0)
-        if _method(method, table) == LINE:
-            rule = _line_of_least_cost(LineOutcomes(scores, y, lengths, shares), cost, float(table))
-        else:
-            rule = FiniteHorizon.fit(scores, y, lengths, cost=cost, loss=table, prior=shares)
+        method = _method(method, table)
+    _check_classes(scores, y, classes, every=method == FINITE_HORIZON)
+    if cost is not None and method == LINE:
+        rule = _line_of_least_cost(LineOutcomes(scores, y, lengths, shares), cost, float(table))
+    elif cost is not None:
+        rule = FiniteHorizon.fit(scores, y, lengths, cost=cost, loss=table, prior=shares)
     elif mean_time is not None:
         rule = _within_mean_time(scores, y, lengths, mean_time)
     else:
@@ -125,13 +126,22 @@ def fit_rule(
 
 
 def _check_classes(scores: np.ndarray, y: Any, classes: Sequence[Any] | None, *, every: bool) -> None:
-    """Raise an error that names the classes without series; other problems of `scores` are found later."""
-    if scores.ndim == 3 and y is not None:
-        indices = check_class_indices(y, scores.shape[0], scores.shape[2])
-        names = check_class_labels(classes, scores.shape[2])
-        check_several_classes(indices, names)
-        if every:
-            check_every_class(indices, names)
+    """Warn about classes without series, or raise an error if every class is needed.
+
+    Other problems of `scores` are found later.
+    """
+    if scores.ndim != 3 or y is None:
+        return
+    indices = check_class_indices(y, scores.shape[0], scores.shape[2])
+    names = check_class_labels(classes, scores.shape[2])
+    check_several_classes(indices, names)
+    if every:
+        check_every_class(indices, names)
+    elif missing := absent(indices, names):
+        warn(
+            f"`y` has no series of class {listed(missing)}, so their errors and times are not counted in the "
+            "choice of the rule. Hold out series of every class."
+        )
 
 
 def _method(method: str | None, loss: Any) -> str:
