@@ -82,7 +82,8 @@ def _tried_shortly(
         trials.append(Trial.of_folds(model, {0: short}, folds, examples))
         trials[-1].partial = short
         if trials[-1].ratio(best) <= PROMISING:
-            return None, model
+            # The later forms are tried only if the first one is not promising, so the comparison is made.
+            return None, model if i == 0 else model.settled(short)
         if trials[0].drop_if_worse(best, HOPELESS, "a short fit"):
             return trials[0], model
     if not trials:

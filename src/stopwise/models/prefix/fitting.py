@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -28,6 +28,9 @@ SEARCH, HEADS = "weighing features", "fitting"
 FIT_SHARES = {SEARCH: 0.3, HEADS: 0.7}  # stages of a fit and their share of the time
 FEWEST_ALIVE = 5  # series that a head needs at least ...
 SMALLEST_SHARE = 0.02  # ... and as a share of all
+WIDER = (
+    4.0  # factor of the width of Gaussian kernels that is tried: with many channels, all series are far apart
+)
 WHOLE = 1.5  # times the number of landmarks up to which the regressions are fitted with all series
 KERNEL_NUMBERS = 1 << 29  # numbers of kernel matrices held in memory at a time
 
@@ -61,6 +64,8 @@ class Draft:
         (G,) steps of the heads.
     together
         Whether the sizes of the channels relative to each other count, in the kernels and in the statistics.
+    widening
+        Factor of the width of the Gaussian kernels.
     """
 
     series: Series
@@ -68,6 +73,7 @@ class Draft:
     factors: dict[str, np.ndarray]
     steps: np.ndarray
     together: bool
+    widening: float = 1.0
 
     @classmethod
     def make(
@@ -79,10 +85,17 @@ class Draft:
         few = scaled.subset(scaled.sample(SCALE_ROWS, rng))
         return cls(scaled, features, blocks.pool_scales(features, few, steps), steps, together)
 
-    def points(self, rows: np.ndarray) -> list[SearchPoint]:
-        """Return what the search for weights needs, for a sample of the series."""
-        sample = self.series.subset(rows)
-        return search.search_points(self.features, self.factors, sample, self.steps, self.together)
+    def points(self, rows: np.ndarray, same_pools: Sequence[SearchPoint] | None = None) -> list[SearchPoint]:
+        """Return what the search for weights needs, for a sample of the series; see `search_points`."""
+        return search.search_points(
+            self.features,
+            self.factors,
+            self.series.subset(rows),
+            self.steps,
+            together=self.together,
+            widening=self.widening,
+            same_pools=same_pools,
+        )
 
 
 @dataclass
@@ -152,6 +165,7 @@ def fit_prefix(
     report = {
         "block_weights": weights,
         "channels": "together" if draft.together else "separately",
+        "widening": draft.widening,
         "steps": steps.tolist(),
         "ridge": [float(head_penalties(len(series), len(chosen))[i]) for i in picked],
         "calibration_penalty": penalty,
@@ -167,20 +181,27 @@ def fit_prefix(
 def _draft(
     series: Series, sizes: np.ndarray, kernels: int, steps: np.ndarray, rows: np.ndarray, seed: int
 ) -> tuple[Draft, list[SearchPoint]]:
-    """Return features with channels scaled separately, or together if that is clearly better on some rows."""
+    """Return features, and what the search needs for some rows.
+
+    Channels are scaled separately, and Gaussian kernels have their usual width. Channels scaled together, and
+    wider kernels, replace them if that is clearly better on these rows.
+    """
     scale = np.ones(len(sizes), np.float32)
-    separate = Draft.make(series, scale, kernels, steps, together=False, seed=seed)
-    points = separate.points(rows)
-    if len(sizes) == 1:
-        return separate, points
-    if np.ptp(sizes):
-        variance = series.x[rows].reshape(-1, len(sizes)).var(axis=0, dtype=np.float64)  # 0: constant
-        scale = (sizes / max(np.sqrt((sizes**2 * variance).mean()), 1e-12)).astype(np.float32)
-    together = Draft.make(series, scale, kernels, steps, together=True, seed=seed)
-    tried = together.points(rows)
+    draft = Draft.make(series, scale, kernels, steps, together=False, seed=seed)
+    points = draft.points(rows)
+    if len(sizes) > 1:
+        if np.ptp(sizes):
+            variance = series.x[rows].reshape(-1, len(sizes)).var(axis=0, dtype=np.float64)  # 0: constant
+            scale = (sizes / max(np.sqrt((sizes**2 * variance).mean()), 1e-12)).astype(np.float32)
+        together = Draft.make(series, scale, kernels, steps, together=True, seed=seed)
+        tried = together.points(rows)
+        if search.clearly_better(tried, points, series.classes):
+            draft, points = together, tried
+    wider = replace(draft, widening=WIDER)
+    tried = wider.points(rows, same_pools=points)
     if search.clearly_better(tried, points, series.classes):
-        return together, tried
-    return separate, points
+        draft, points = wider, tried
+    return draft, points
 
 
 def _fit_heads(
@@ -225,7 +246,7 @@ def _fit_head(
     for kind, values in statistics.items():
         if weights[kind]:
             parts = draft.features.statistics.parts(kind) if draft.together else None
-            learned = Rbf.learn(values[place][landmarks], parts)
+            learned = Rbf.learn(values[place][landmarks], parts, draft.widening)
             z = learned.standardized(values[place])
             found = learned.gram(z, z[landmarks])
             size = _mean_diagonal(found[landmarks])

@@ -30,7 +30,7 @@ from stopwise.validation import check_integer, inside
 MOST_SERIES, MOST_HELD = 20_000, 200_000_000
 # Multiplications for kernel matrices; beyond, fewer convolution kernels are used. A fit of a million numbers
 # must stay under a minute; larger data may take longer.
-KERNEL_PRODUCTS, MANY_NUMBERS, MOST_TIMES = 8e11, 1e6, 3.0
+KERNEL_PRODUCTS, MANY_NUMBERS, MOST_TIMES = 5e11, 1e6, 3.0
 FEWEST_KERNELS = 256
 
 
@@ -64,7 +64,8 @@ class Prefix(Model):
         `block_weights`: weight of each kind of features. `steps`: steps at which there is a regression.
         `ridge`: their penalties. `held_out_loss`: their mean log loss on series left out. `seconds`: time of
         each stage. `channels`: "together" if channels that were large relative to others before they were
-        standardized stay so, which happens if this is clearly better on series left out.
+        standardized stay so, which happens if this is clearly better on series left out. `widening`: 4 if
+        wider Gaussian kernels are clearly better, else 1.
     held_out_scores_
         (n, T, K) scores of the training series from regressions without them; None if there are more than
         20 000 series or 200 million numbers, of which a stratified sample is used.
@@ -83,7 +84,7 @@ class Prefix(Model):
     features_: Features
     heads_: Heads
 
-    def __init__(self, kernels: int = 1536, landmarks: int = 1000) -> None:
+    def __init__(self, kernels: int = 1024, landmarks: int = 1000) -> None:
         self.kernels = kernels
         self.landmarks = landmarks
 

@@ -20,8 +20,7 @@ class Rbf:
     center, scale
         (F,) float32 mean and deviation of each statistic.
     width
-        Median squared distance between series: the wide kernel is exp(−d² / (2·width)), the narrow one has a
-        quarter of the width.
+        The wide kernel is exp(−d² / (2·width)); the narrow one has a quarter of the width.
     weights
         Weights of the wide and the narrow kernel.
     """
@@ -32,14 +31,15 @@ class Rbf:
     weights: tuple[float, float]
 
     @classmethod
-    def learn(cls, statistics: np.ndarray, parts: int | None = None) -> Rbf:
+    def learn(cls, statistics: np.ndarray, parts: int | None = None, widening: float = 1.0) -> Rbf:
         """Learn the kernel from the statistics (n, F) of the training series.
 
         With `parts`, the statistics consist of this number of parts of equal size, and those of one part are
         divided by the same number. If None, each is divided by its own standard deviation.
 
-        The two kernels are weighted such that the centered Gram matrix of each has the same mean diagonal,
-        and that of their sum has mean diagonal 1.
+        The width is the median squared distance between series, times `widening`. The two kernels are
+        weighted such that the centered Gram matrix of each has the same mean diagonal, and that of their sum
+        has mean diagonal 1.
         """
         center = statistics.mean(axis=0, dtype=np.float64)
         deviation = statistics.std(axis=0, dtype=np.float64)
@@ -52,7 +52,7 @@ class Rbf:
         distances = squared_distances(z, z)
         others = distances[~np.eye(len(z), dtype=bool)]
         width = float(np.median(others)) if len(others) else 1.0
-        width = width if width > 1e-6 else 1.0  # most series are equal: any width will do
+        width = widening * width if width > 1e-6 else 1.0  # most series are equal: any width will do
         wide = np.exp(distances / (-2 * width))
         spread = [max(1 - float(kernel.mean()), 1e-6) for kernel in (wide, wide**4)]
         return cls(plain.center, plain.scale, width, (0.5 / spread[0], 0.5 / spread[1]))

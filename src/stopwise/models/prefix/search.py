@@ -83,27 +83,51 @@ def combined(grams: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
 
 
 def search_points(
-    features: Features, factors: dict[str, np.ndarray], series: Series, steps: np.ndarray, together: bool
+    features: Features,
+    factors: dict[str, np.ndarray],
+    series: Series,
+    steps: np.ndarray,
+    *,
+    together: bool,
+    widening: float,
+    same_pools: Sequence[SearchPoint] | None = None,
 ) -> list[SearchPoint]:
-    """Return the Gram matrices of all kinds of features at three heads; the arguments are as in `Draft`."""
-    heads = [int(np.abs(steps / steps[-1] - share).argmin()) for share in SEARCH_AT]
-    heads = sorted(set(heads))
-    everyone = np.arange(len(series))
-    kernels = []
-    for name, block in features.blocks.items():
-        kernel = np.zeros((len(heads), len(series), len(series)), np.float32)
-        add_pool_kernel(kernel, block, factors[name][heads], series, everyone, steps[heads])
-        kernels.append(kernel)
+    """Return the Gram matrices of all kinds of features at three heads; the arguments are as in `Draft`.
+
+    With `same_pools`, the Gram matrices of the pools are taken from these points of the same series.
+    """
+    heads = sorted({int(np.abs(steps / steps[-1] - share).argmin()) for share in SEARCH_AT})
+    heads = [head for head in heads if len(series.alive(steps[head]))]
+    if same_pools is None:
+        pooled = _pool_grams(
+            features, {name: own[heads] for name, own in factors.items()}, series, steps[heads]
+        )
+    else:
+        pooled = [point.grams[: len(features.blocks)] for point in same_pools]
     statistics = features.statistics.of(series.x, steps[heads], series.lengths)
     points = []
     for i, head in enumerate(heads):
-        grams = [unit(kernel[i]) for kernel in kernels]
+        grams = list(pooled[i])
         for kind in features.statistics.kinds:
-            rbf = Rbf.learn(statistics[kind][i], features.statistics.parts(kind) if together else None)
+            parts = features.statistics.parts(kind) if together else None
+            rbf = Rbf.learn(statistics[kind][i], parts, widening)
             z = rbf.standardized(statistics[kind][i])
             grams.append(unit(rbf.gram(z, z)))
         points.append(SearchPoint(grams, series.y, fold_rows(series.fold), series.alive(steps[head])))
-    return [point for point in points if len(point.alive)]
+    return points
+
+
+def _pool_grams(
+    features: Features, factors: dict[str, np.ndarray], series: Series, steps: np.ndarray
+) -> list[list[np.ndarray]]:
+    """Return, for each step, the Gram matrices (n, n) of the pools of each block."""
+    everyone = np.arange(len(series))
+    kernels = []
+    for name, block in features.blocks.items():
+        kernel = np.zeros((len(steps), len(series), len(series)), np.float32)
+        add_pool_kernel(kernel, block, factors[name], series, everyone, steps)
+        kernels.append(kernel)
+    return [[unit(kernel[i]) for kernel in kernels] for i in range(len(steps))]
 
 
 def clearly_better(tried: list[SearchPoint], present: list[SearchPoint], classes: int) -> bool:
