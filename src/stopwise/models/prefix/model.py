@@ -30,7 +30,7 @@ from stopwise.validation import check_integer, inside
 MOST_SERIES, MOST_HELD = 20_000, 200_000_000
 # Multiplications for kernel matrices; beyond, fewer convolution kernels are used. A fit of a million numbers
 # must stay under a minute; larger data may take longer.
-KERNEL_PRODUCTS, MANY_NUMBERS, MOST_TIMES = 5e11, 1e6, 3.0
+KERNEL_PRODUCTS, MANY_NUMBERS, MOST_TIMES = 4e11, 1e6, 3.0
 FEWEST_KERNELS = 256
 
 
