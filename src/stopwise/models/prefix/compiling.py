@@ -17,7 +17,8 @@ from stopwise.models.prefix.rbf import Rbf
 from stopwise.models.prefix.series import Series
 
 if TYPE_CHECKING:
-    from stopwise.models.prefix.fitting import Draft, HeadFit
+    from stopwise.models.prefix.draft import Draft
+    from stopwise.models.prefix.fitting import HeadFit
 
 
 NUGGET = 1e-6  # added to the diagonal of a kernel matrix, relative to its mean, before it is inverted

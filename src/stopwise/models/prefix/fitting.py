@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -14,13 +14,13 @@ from scipy.special import log_softmax
 
 from stopwise.models.prefix import blocks, calibration, ridge, search
 from stopwise.models.prefix.compiling import compiled
-from stopwise.models.prefix.features import SCALE_ROWS, Features
+from stopwise.models.prefix.draft import Draft, chosen_draft
+from stopwise.models.prefix.features import Features
 from stopwise.models.prefix.folds import fold_rows
 from stopwise.models.prefix.grid import head_steps
 from stopwise.models.prefix.heads import Heads, lean
 from stopwise.models.prefix.parallel import in_threads
 from stopwise.models.prefix.rbf import Rbf
-from stopwise.models.prefix.search import SearchPoint
 from stopwise.models.prefix.series import Series
 from stopwise.progress import Stages
 
@@ -28,9 +28,6 @@ SEARCH, HEADS = "weighing features", "fitting"
 FIT_SHARES = {SEARCH: 0.3, HEADS: 0.7}  # stages of a fit and their share of the time
 FEWEST_ALIVE = 5  # series that a head needs at least ...
 SMALLEST_SHARE = 0.02  # ... and as a share of all
-WIDER = (
-    4.0  # factor of the width of Gaussian kernels that is tried: with many channels, all series are far apart
-)
 WHOLE = 1.5  # times the number of landmarks up to which the regressions are fitted with all series
 KERNEL_NUMBERS = 1 << 29  # numbers of kernel matrices held in memory at a time
 
@@ -46,56 +43,6 @@ class HeadFit:
     losses: np.ndarray  # (penalties,) held-out log loss
     rbf: dict[str, tuple[Rbf, float]]  # kernels by kind of statistics, with their factors
     factor: float  # of the kernel of the pools
-
-
-@dataclass(frozen=True)
-class Draft:
-    """Features of a prefix model before the heads are fitted.
-
-    Parameters
-    ----------
-    series
-        Training series, with scaled channels.
-    features
-        Random features.
-    factors
-        Factors (G, 4) of the pools, by block; see `blocks.pool_scales`.
-    steps
-        (G,) steps of the heads.
-    together
-        Whether the sizes of the channels relative to each other count, in the kernels and in the statistics.
-    widening
-        Factor of the width of the Gaussian kernels.
-    """
-
-    series: Series
-    features: Features
-    factors: dict[str, np.ndarray]
-    steps: np.ndarray
-    together: bool
-    widening: float = 1.0
-
-    @classmethod
-    def make(
-        cls, series: Series, scale: np.ndarray, kernels: int, steps: np.ndarray, together: bool, seed: int
-    ) -> Draft:
-        """Draw features for series whose channels are multiplied by `scale` (C,) first."""
-        rng, scaled = np.random.default_rng(seed), series.scaled(scale)
-        features = Features.draw(scaled, scale, kernels, len(steps), rng)
-        few = scaled.subset(scaled.sample(SCALE_ROWS, rng))
-        return cls(scaled, features, blocks.pool_scales(features, few, steps), steps, together)
-
-    def points(self, rows: np.ndarray, same_pools: Sequence[SearchPoint] | None = None) -> list[SearchPoint]:
-        """Return what the search for weights needs, for a sample of the series; see `search_points`."""
-        return search.search_points(
-            self.features,
-            self.factors,
-            self.series.subset(rows),
-            self.steps,
-            together=self.together,
-            widening=self.widening,
-            same_pools=same_pools,
-        )
 
 
 @dataclass
@@ -147,7 +94,7 @@ def fit_prefix(
     steps = steps[counts >= max(FEWEST_ALIVE, SMALLEST_SHARE * len(series))]
     samples = series.samples(search.SEARCH_SERIES, search.SEARCH_SAMPLES, rng)
     with stages.stage(SEARCH, 1) as stage:
-        draft, points = _draft(series, sizes, kernels, steps, samples[0], int(rng.integers(1 << 32)))
+        draft, points = chosen_draft(series, sizes, kernels, steps, samples[0], int(rng.integers(1 << 32)))
         watch.lap("features")
         points += [point for rows in samples[1:] for point in draft.points(rows)]
         found = search.search_weights(points, series.classes)
@@ -176,32 +123,6 @@ def fit_prefix(
         "seconds": watch.laps,
     }
     return Fit(draft.features, heads, steps, held_out, report)
-
-
-def _draft(
-    series: Series, sizes: np.ndarray, kernels: int, steps: np.ndarray, rows: np.ndarray, seed: int
-) -> tuple[Draft, list[SearchPoint]]:
-    """Return features, and what the search needs for some rows.
-
-    Channels are scaled separately, and Gaussian kernels have their usual width. Channels scaled together, and
-    wider kernels, replace them if that is clearly better on these rows.
-    """
-    scale = np.ones(len(sizes), np.float32)
-    draft = Draft.make(series, scale, kernels, steps, together=False, seed=seed)
-    points = draft.points(rows)
-    if len(sizes) > 1:
-        if np.ptp(sizes):
-            variance = series.x[rows].reshape(-1, len(sizes)).var(axis=0, dtype=np.float64)  # 0: constant
-            scale = (sizes / max(np.sqrt((sizes**2 * variance).mean()), 1e-12)).astype(np.float32)
-        together = Draft.make(series, scale, kernels, steps, together=True, seed=seed)
-        tried = together.points(rows)
-        if search.clearly_better(tried, points, series.classes):
-            draft, points = together, tried
-    wider = replace(draft, widening=WIDER)
-    tried = wider.points(rows, same_pools=points)
-    if search.clearly_better(tried, points, series.classes):
-        draft, points = wider, tried
-    return draft, points
 
 
 def _fit_heads(
