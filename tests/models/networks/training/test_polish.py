@@ -130,6 +130,19 @@ def test_polished_layer_is_the_optimum_of_its_ridge_penalty(order, compared, mon
     assert objective(ours.ravel())[0] == pytest.approx(best, rel=1e-5)
 
 
+def test_a_fit_to_all_series_is_tried_if_those_to_a_part_are_worse_than_the_trained_layer(monkeypatch):
+    X, y, _ = gaussian(1200, steps=5)
+    both = task(examples(X[:1000], y[:1000]), examples(X[1000:], y[1000:]))
+    net = made(AccumulatorModule, 0, hidden=4)
+    polish(net, both)
+    with torch.no_grad():
+        net.readout.weight.mul_(1.2)  # worse than a fit to all series, better than one to twelve
+    monkeypatch.setattr(polishing, "COMPARED", 12)
+    report = polish(net, both)
+    assert report["inputs"] is not None
+    assert report["validation_loss"] < report["validation_loss_before"]
+
+
 def test_polishing_takes_few_passes(monkeypatch):
     X, y, _ = gaussian(300, offset=0.7, channels=8, steps=20)
     net = made_with(8)

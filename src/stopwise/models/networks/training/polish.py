@@ -84,7 +84,10 @@ def polish(
     compared, share = _Fit(problem, part) if len(part) < len(train_set) else fit, len(part) / len(train_set)
     # If the evidence is linear in the samples, learned features only add noise.
     kept = ({"samples": net.n_skip_inputs + 1} if net.n_skip_inputs else {}) | {"all": len(start)}
-    best = _Choice(start, None, None, before)
+    trained = best = _Choice(start, None, None, before)
+    if share < 1:
+        # The trained layer has seen all series: it may be better than fits to a part, but worse than to all.
+        best = best._replace(loss=np.inf)
     total = len(kept) * len(ridges) + 1
     reporter = (
         progress.stage(POLISHING, total)
@@ -103,11 +106,10 @@ def polish(
                     break  # weaker ridge penalties fit noise
                 lowest = loss
         if best.ridge is not None and not brief:
-            fitted = fit.optimum(best.parameters, share * best.ridge, FINISHING)
-            found = best._replace(
-                parameters=fitted, ridge=share * best.ridge, loss=problem.value(fitted, validation_set)
-            )
-            best = min(_Choice(start, None, None, before), found, key=lambda choice: choice.loss)
+            ridge = share * best.ridge
+            fitted = fit.optimum(best.parameters, ridge, FINISHING)
+            best = best._replace(parameters=fitted, ridge=ridge, loss=problem.value(fitted, validation_set))
+        best = min(trained, best, key=lambda choice: choice.loss)
         reporter.advance(f"validation {best.loss:.4g}")
     write_parameters(net.readout, _padded(best.parameters, len(start)))
     return {
