@@ -11,7 +11,7 @@ HEAD = (
     "| figure | median (quartiles) | 0.1.0 | required | goal | reached | absolute values |\n"
     "|---|---|---|---|---|---|---|\n"
 )
-STREAMS = ("LSTMCell", "streams", "stream()")
+STREAMS = ("LSTMCell", "streams", "stream()", "of a stream")
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from stopwise import models
 from stopwise.bench.baselines import G, H, PrefixEncoder, S, Shape, SlicedLSTM, U, threshold_sweep
+from stopwise.bench.default_model import DEFAULT
 from stopwise.bench.fitting import FITTING
 from stopwise.bench.measure import Figure, Work, child_peak_megabytes, quartiles, race
 from stopwise.bench.streaming import STREAMING
@@ -184,6 +185,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         fit_overhead,
         growth,
         *FITTING,
+        *DEFAULT,
         *STREAMING,
     )
 }

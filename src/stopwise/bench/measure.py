@@ -34,7 +34,7 @@ class Figure:
     better
         "lower" or "higher".
     unit
-        "×" for ratios, "MB" for memory.
+        "×" for ratios, "MB" for memory, "s" or "ms" for times.
     note
         The absolute values behind a ratio.
     """
