@@ -29,8 +29,8 @@ from stopwise.validation import check_integer, inside
 # Series, and numbers in them, that the heads are fitted to: they are held in memory.
 MOST_SERIES, MOST_HELD = 20_000, 200_000_000
 # Multiplications for kernel matrices; beyond, fewer convolution kernels are used. A fit of a million numbers
-# must stay under a minute; larger data may take longer.
-KERNEL_PRODUCTS, MANY_NUMBERS, MOST_TIMES = 4e11, 1e6, 3.0
+# must stay under a minute. Data with more than this many numbers may take longer, at most by this factor.
+KERNEL_PRODUCTS, MANY_NUMBERS, MOST_TIMES = 4e11, 5e5, 6.0
 FEWEST_KERNELS = 256
 
 
