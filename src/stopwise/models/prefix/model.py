@@ -29,8 +29,8 @@ from stopwise.validation import check_integer, inside
 # Series, and numbers in them, that the heads are fitted to: they are held in memory.
 MOST_SERIES, MOST_HELD = 20_000, 200_000_000
 # Multiplications for kernel matrices; beyond, fewer convolution kernels are used. A fit of a million numbers
-# must stay under a minute. Data with more than this many numbers may take longer, at most by this factor.
-KERNEL_PRODUCTS, MANY_NUMBERS, MOST_TIMES = 4e11, 5e5, 6.0
+# must stay under a minute. More numbers may take longer: twice the products per million, at most six times.
+KERNEL_PRODUCTS, MANY_NUMBERS, MORE_TIMES, MOST_TIMES = 4e11, 1e6, 2.0, 6.0
 FEWEST_KERNELS = 256
 
 
@@ -157,7 +157,8 @@ class Prefix(Model):
 
     def _affordable_kernels(self, n: int, steps: int, channels: int) -> int:
         """Return the number of kernels whose kernel matrices can be computed in reasonable time."""
-        times = min(max(n * steps * channels / MANY_NUMBERS, 1.0), MOST_TIMES)
+        many = n * steps * channels / MANY_NUMBERS
+        times = 1.0 if many <= 1 else min(MORE_TIMES * many, MOST_TIMES)
         used = n if n <= WHOLE * self.landmarks else self.landmarks
         per_kernel = len(BLOCKS) * POOLS * n * used * len(head_steps(steps))
         most = int(times * KERNEL_PRODUCTS / per_kernel) // GROUP * GROUP
