@@ -34,3 +34,14 @@ def test_weights_of_the_series_kept_alone_stay_as_they_are():
     marks, weights = np.arange(10), np.zeros((30, 3))
     weights[marks] = rng.standard_normal((10, 3))
     np.testing.assert_allclose(projected(rbf, statistics, marks, weights), weights[marks], atol=1e-3)
+
+
+def test_many_equal_series_are_projected():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 3, (900, 2)).astype(np.float32)  # nine different series
+    statistics = {"levels": np.tile(values, 20)}
+    rbf = {"levels": (Rbf.learn(statistics["levels"]), 1.0)}
+    marks, weights = np.arange(0, 900, 2), rng.standard_normal((900, 3))
+    found = function(rbf, statistics, marks, projected(rbf, statistics, marks, weights))
+    exact = function(rbf, statistics, np.arange(900), weights)
+    np.testing.assert_allclose(found, exact, atol=1e-3 * np.abs(exact).max())

@@ -95,7 +95,8 @@ def projected(
     """
     kernel = np.zeros((len(marks), len(coefficients)))
     for kind, (learned, factor) in rbf.items():
-        z = learned.standardized(statistics[kind])
+        # Double precision: with rounding errors, the kernel of series that are equal would be singular.
+        z = learned.standardized(statistics[kind].astype(np.float64))
         kernel += factor * learned.gram(z[marks], z)
     kept = kernel[:, marks]  # (r, r)
     kept[np.diag_indices_from(kept)] += NUGGET * max(float(np.trace(kept)) / len(kept), 1e-12)
