@@ -1,6 +1,6 @@
 """Figures of the default model: time to fit it, and to update a stream of the prefix model.
 
-The times are absolute, because they are what a user waits for: two cores for a fit, one for a stream.
+The times are absolute, because they are what a user waits for. Streams have one thread.
 """
 
 from __future__ import annotations
