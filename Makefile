@@ -83,6 +83,7 @@ $(INSTALLED_DOCS): $(INSTALLED)
 # Every table and picture of the documentation again, from the stored results. Runs no experiment.
 figures: setup
 	for preset in medium paper; do $(BIN)/stopwise reproduce main --preset $$preset --stored --out results/gaussian; done
+	$(BIN)/stopwise reproduce fig1 --preset paper --stored --out results/gaussian
 	$(BIN)/stopwise reproduce drift --preset paper --stored --out results/gaussian
 	$(BIN)/stopwise reproduce alpha --preset medium --world a2 --stored --out results/gaussian
 	for figure in fig1 fig2 fig5 precision; do $(BIN)/stopwise reproduce $$figure --preset medium --stored --out results/gaussian; done
