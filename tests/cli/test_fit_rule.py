@@ -144,10 +144,10 @@ def test_a_model_without_held_out_scores_is_trained_and_saved_with_a_warning(run
 def test_cross_fitting_never_splits_a_group(run, folder):
     # Every group has its own level and a random label: only a series of the same group gives the label away.
     rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(40), 5)
-    y = rng.integers(0, 2, 40)[groups]
-    X = 10 * rng.normal(size=(40, 1, 2))[groups] + rng.normal(size=(200, 8, 2))
-    order = rng.permutation(200)
+    groups = np.repeat(np.arange(100), 4)
+    y = rng.integers(0, 2, 100)[groups]
+    X = 10 * rng.normal(size=(100, 1, 3))[groups] + rng.normal(size=(400, 8, 3))
+    order = rng.permutation(400)
     np.savez(folder / "grouped.npz", X=X[order], y=y[order], person=groups[order])
     accuracy = {}
     for name, option in (("whole", ("--groups", "person")), ("split", ())):
@@ -155,4 +155,4 @@ def test_cross_fitting_never_splits_a_group(run, folder):
         scores, classes, _ = sw.load(folder / name)._held_out
         accuracy[name] = (scores[:, -1].argmax(1) == classes).mean()
     assert accuracy["split"] > 0.8
-    assert accuracy["whole"] < 0.65
+    assert accuracy["whole"] < 0.65  # three standard deviations of chance, for 100 groups
