@@ -186,6 +186,25 @@ def test_a_model_that_may_pay_is_judged_on_all_folds():
     assert np.allclose(stack.held_out_scores_, stack.scores(x))
 
 
+def test_a_model_is_dropped_when_its_loss_on_the_folds_so_far_is_worse():
+    data, _ = examples(n=100)
+    fits = []
+
+    class GoodOnce(Fixed):
+        def fit(self, examples, validation=None, **options):
+            fits.append(len(examples))
+            self.factor_ = 1.0 if len(fits) == 1 else 50.0
+            return super().fit(examples, validation, **options)
+
+        def scores(self, x):
+            return self.factor_ * Fixed.scores(self, x.sum(axis=-1, keepdims=True))
+
+    stack = sw.models.Stack([sw.models.Prefix(kernels=16), GoodOnce(scale=0.5)]).fit(data)
+    assert fits == [80, 80]
+    assert stack.report_["tried"][1]["outcome"].startswith("dropped after 2 folds: log loss ")
+    assert stack.report_["tried"][1]["series"] == 40
+
+
 @pytest.mark.parametrize(
     ("scales", "chosen"), [([0.3], [0.3]), ([0.3, 0.32], [0.32]), ([0.5], []), ([0.3, 0.5], [0.5])]
 )

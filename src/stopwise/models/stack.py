@@ -34,10 +34,10 @@ class Stack(Model):
     each class. A model that cross-fits, such as `Prefix`, scores all series. Another one is first fitted for
     a short time to the series outside one fold; if its log loss on this fold is more than 1.5 times that of
     the best model, it is dropped. If not, it is fitted to these series, and dropped if its loss is more than
-    1.1 times the best. With few series, the other folds follow. With long series, networks are trained for
-    fewer epochs, so that a fit does not take minutes. For the same reason a network whose loss is
-    clearly higher after the short fit keeps the order that it had there, and with many short series it is
-    not fitted again. The accumulator has two short fits, with a window and with a filter; if only the filter
+    1.1 times the best. With few series, the other folds follow, with the same comparison after each. With
+    long series, networks are trained for fewer epochs, so that a fit does not take minutes. For the same
+    reason a network whose loss is clearly higher after the short fit keeps the order that it had there, and
+    with many short series it is not fitted again. The accumulator has two short fits, with a window and with a filter; if only the filter
     is promising, it is the body of the longer fits.
 
     The model with the least log loss is kept as it is. One that was judged on a single fold replaces one that

@@ -14,8 +14,8 @@ from stopwise.models.judging import Trial
 from stopwise.models.prefix.folds import make_folds
 
 JUDGED = 0.2  # share of the series on which models are compared if folds are not possible
-# A model is dropped if its log loss on the first fold is higher than the best by this factor: after a short
-# fit, and after a full one.
+# A model is dropped if its log loss is higher than the best by this factor: on the first fold after a short
+# fit, and on the folds so far after each full one.
 HOPELESS, WORSE = 1.5, 1.1
 PROMISING = 1.03  # factor after a short fit up to which the settings of a network are compared at length
 SHORT_SAMPLES = 150_000  # samples that a short fit learns from
@@ -66,8 +66,12 @@ def tried(
         trial.partial = judged[0]
     if best is None or many or trial.drop_if_worse(best, WORSE, "one fold"):
         return trial
-    judged |= {j: without(j) for j in range(1, len(folds))}
-    return Trial.of_folds(model, judged, folds, examples)
+    for j in range(1, len(folds)):
+        judged[j] = without(j)
+        trial = Trial.of_folds(model, judged, folds, examples)
+        if trial.drop_if_worse(best, WORSE, f"{j + 1} folds"):
+            break
+    return trial
 
 
 def _tried_shortly(
