@@ -24,6 +24,7 @@ from stopwise.data.padding import warn_if_padded
 from stopwise.data.series import SeriesSet
 from stopwise.decision import Decisions
 from stopwise.display import DisplayMixin
+from stopwise.evidence import EvidenceMixin
 from stopwise.models import Model
 from stopwise.persistence.description import describe
 from stopwise.persistence.folder import save_model
@@ -31,11 +32,13 @@ from stopwise.rule_fitting import RuleFittingMixin
 from stopwise.rules import Rule
 from stopwise.rules.defaults import check_unfitted, default_rule
 from stopwise.streaming.mixin import StreamingMixin
-from stopwise.streaming.scoring import all_scores, scored
+from stopwise.streaming.scoring import scored
 from stopwise.validation import check_integer, warn
 
 
-class EarlyClassifier(DisplayMixin, RuleFittingMixin, StreamingMixin, ClassifierMixin, BaseEstimator):
+class EarlyClassifier(
+    DisplayMixin, EvidenceMixin, RuleFittingMixin, StreamingMixin, ClassifierMixin, BaseEstimator
+):
     """Classify time series as early as the evidence allows.
 
     After every sample, a model estimates the log-likelihood ratios between the classes. A stopping rule
@@ -217,64 +220,6 @@ class EarlyClassifier(DisplayMixin, RuleFittingMixin, StreamingMixin, Classifier
         self._held_out_lost = False
         return self
 
-    def scores(self, X: Any) -> np.ndarray:
-        """Return the scores of all classes after every sample.
-
-        The log-likelihood ratio of classes k and l is ``scores[..., k] - scores[..., l]``.
-
-        Parameters
-        ----------
-        X
-            Series, in any form that `fit` accepts.
-
-        Returns
-        -------
-        scores
-            (n, T, K) scores; NaN after the end of a series that is shorter than T.
-
-        Examples
-        --------
-        >>> import stopwise as sw
-        >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
-        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0)).fit(X, y)
-        >>> clf.scores(X[:5]).shape
-        (5, 10, 2)
-        """
-        series = self._checked_series(X)
-        return all_scores(self.model_, self.inputs_, series, len(self.classes_))
-
-    def llr(self, X: Any) -> np.ndarray:
-        """Return the log-likelihood ratios of all pairs of classes after every sample.
-
-        Parameters
-        ----------
-        X
-            Series, in any form that `fit` accepts.
-
-        Returns
-        -------
-        llr
-            (n, T, K, K) log-likelihood ratios; ``llr[..., k, l]`` is that of class k against class l.
-        """
-        scores = self.scores(X)
-        return scores[..., :, None] - scores[..., None, :]
-
-    def posteriors(self, X: Any) -> np.ndarray:
-        """Return the class probabilities after every sample.
-
-        Parameters
-        ----------
-        X
-            Series, in any form that `fit` accepts.
-
-        Returns
-        -------
-        probabilities
-            (n, T, K) posterior probabilities of the classes under the prior ``prior_``; NaN after the end of
-            a series that is shorter than T.
-        """
-        return softmax(self.scores(X).astype(np.float64) + np.log(self.prior_), axis=-1)
-
     def decide(self, X: Any) -> Decisions:
         """Apply the stopping rule to every series.
 
@@ -312,6 +257,14 @@ class EarlyClassifier(DisplayMixin, RuleFittingMixin, StreamingMixin, Classifier
         -------
         labels
             (n,) predicted labels.
+
+        Examples
+        --------
+        >>> import stopwise as sw
+        >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0), rule=sw.FixedTime(3)).fit(X, y)
+        >>> clf.predict(X[:4]).shape
+        (4,)
         """
         return self.decide(X).labels
 
@@ -327,6 +280,14 @@ class EarlyClassifier(DisplayMixin, RuleFittingMixin, StreamingMixin, Classifier
         -------
         probabilities
             (n, K) posterior probabilities of the classes under the prior ``prior_``.
+
+        Examples
+        --------
+        >>> import stopwise as sw
+        >>> X, y, _ = sw.datasets.gaussian(n=100, channels=3, length=10, seed=0)
+        >>> clf = sw.EarlyClassifier(sw.models.Accumulator(order=0), rule=sw.FixedTime(3)).fit(X, y)
+        >>> clf.predict_proba(X[:4]).sum(axis=1).round(6).tolist()
+        [1.0, 1.0, 1.0, 1.0]
         """
         return softmax(self.decide(X).scores.astype(np.float64) + np.log(self.prior_), axis=1)
 

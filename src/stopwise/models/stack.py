@@ -37,8 +37,8 @@ class Stack(Model):
     1.1 times the best. With few series, the other folds follow, with the same comparison after each. With
     long series, networks are trained for fewer epochs, so that a fit does not take minutes. For the same
     reason a network whose loss is clearly higher after the short fit keeps the order that it had there, and
-    with many short series it is not fitted again. The accumulator has two short fits, with a window and with a filter; if only the filter
-    is promising, it is the body of the longer fits.
+    with many short series it is not fitted again. The accumulator has two short fits, with a window and with
+    a filter; if only the filter is promising, it is the body of the longer fits.
 
     The model with the least log loss is kept as it is. One that was judged on a single fold replaces one that
     was judged on all series only if its loss is lower by more than two standard errors of the paired
