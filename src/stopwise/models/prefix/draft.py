@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -66,26 +67,33 @@ class Draft:
 
 
 def chosen_draft(
-    series: Series, sizes: np.ndarray, kernels: int, steps: np.ndarray, rows: np.ndarray, seed: int
+    series: Series,
+    sizes: np.ndarray,
+    kernels: int,
+    steps: np.ndarray,
+    samples: Sequence[np.ndarray],
+    seed: int,
 ) -> tuple[Draft, list[SearchPoint]]:
-    """Return features, and what the search needs for some rows.
+    """Return features, and what the search needs for some samples of rows.
 
-    Channels are scaled separately, and Gaussian kernels have their usual width. Channels scaled together, and
-    wider kernels, replace them if that is clearly better on these rows.
+    Channels are scaled separately, and Gaussian kernels have their usual width. Channels scaled together
+    replace them if that is clearly better on the first sample, wider kernels if they are on all samples.
     """
     scale = np.ones(len(sizes), np.float32)
+    first = samples[0]
     draft = Draft.make(series, scale, kernels, steps, together=False, seed=seed)
-    points = draft.points(rows)
+    points = [draft.points(first)]
     if len(sizes) > 1:
         if np.ptp(sizes):
-            variance = series.x[rows].reshape(-1, len(sizes)).var(axis=0, dtype=np.float64)  # 0: constant
+            variance = series.x[first].reshape(-1, len(sizes)).var(axis=0, dtype=np.float64)  # 0: constant
             scale = (sizes / max(np.sqrt((sizes**2 * variance).mean()), 1e-12)).astype(np.float32)
         together = Draft.make(series, scale, kernels, steps, together=True, seed=seed)
-        tried = together.points(rows)
+        tried = [together.points(first)]
         if search.clearly_better(tried, points, series.classes):
             draft, points = together, tried
+    points += [draft.points(rows) for rows in samples[1:]]
     wider = replace(draft, widening=WIDER)
-    tried = wider.points(rows, same_pools=points)
+    tried = [wider.points(rows, same_pools=own) for rows, own in zip(samples, points)]
     if search.clearly_better(tried, points, series.classes):
         draft, points = wider, tried
-    return draft, points
+    return draft, list(chain.from_iterable(points))

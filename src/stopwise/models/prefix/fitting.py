@@ -94,9 +94,8 @@ def fit_prefix(
     steps = steps[counts >= max(FEWEST_ALIVE, SMALLEST_SHARE * len(series))]
     samples = series.samples(search.SEARCH_SERIES, search.SEARCH_SAMPLES, rng)
     with stages.stage(SEARCH, 1) as stage:
-        draft, points = chosen_draft(series, sizes, kernels, steps, samples[0], int(rng.integers(1 << 32)))
+        draft, points = chosen_draft(series, sizes, kernels, steps, samples, int(rng.integers(1 << 32)))
         watch.lap("features")
-        points += [point for rows in samples[1:] for point in draft.points(rows)]
         found = search.search_weights(points, series.classes)
         weights = dict(zip(draft.features.kinds, found.tolist()))
         stage.advance()

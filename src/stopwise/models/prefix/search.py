@@ -130,16 +130,22 @@ def _pool_grams(
     return [[unit(kernel[i]) for kernel in kernels] for i in range(len(steps))]
 
 
-def clearly_better(tried: list[SearchPoint], present: list[SearchPoint], classes: int) -> bool:
+def clearly_better(
+    tried: Sequence[Sequence[SearchPoint]], present: Sequence[Sequence[SearchPoint]], classes: int
+) -> bool:
     """Whether the features tried have a clearly lower held-out loss than the present ones, on equal series.
 
-    The mean difference over the series must exceed two standard errors.
+    Both are the points of some samples of the series. The mean difference over the series must exceed two
+    standard errors.
     """
-    old, new = (
-        np.stack(in_threads(lambda point: point.series_losses(classes), points))  # (points, n)
-        for points in (present, tried)
-    )
-    gain = np.nanmean(old - new, axis=0)  # the first head is reached by every series
+    gains = []
+    for new, old in zip(tried, present, strict=True):
+        after, before = (
+            np.stack(in_threads(lambda point: point.series_losses(classes), points))  # (points, n)
+            for points in (new, old)
+        )
+        gains.append(np.nanmean(before - after, axis=0))  # the first head is reached by every series
+    gain = np.concatenate(gains)
     return bool(gain.mean() > CLEARLY * gain.std() / np.sqrt(len(gain)))
 
 
