@@ -59,6 +59,20 @@ def test_figure_is_drawn_and_finished_runs_are_not_repeated(toy, tmp_path, monke
     assert table["points"]["accumulator, SPRT"]["runs"] == 2
 
 
+@pytest.mark.parametrize(("p", "title"), [(0.01, "shaded where"), (0.05, "no proposed model beats")])
+def test_title_says_whether_a_proposed_model_is_ahead(p, title):
+    table = {
+        "times": [1.0, 2.0],
+        "error_at": {model: [[0.3, 0.2], [0.4, 0.1]] for model in fig4.MODELS},
+        "p": {model: [1.0, p] for model in fig4.PROPOSED},
+        "best": "accumulator",
+        "fixed_time": [0.3, 0.2],
+        "points": {},
+    }
+    figure = fig4._figure("toy", table)
+    assert figure.get_suptitle().startswith(f"toy: {title}")
+
+
 def test_peers_can_be_left_out(toy, tmp_path, monkeypatch):
     """Otherwise medium sizes need aeon."""
     monkeypatch.setitem(protocols.PRESETS, "quick", replace(TINY, peer_repeats=1, repeats=1))

@@ -21,6 +21,7 @@ from stopwise.experiments.score_average import NAME, run_average
 from stopwise.experiments.statistics import mean_and_sem, p_of_beating
 from stopwise.experiments.sweep import Job, Result, export_to, stored, sweep
 from stopwise.experiments.tables import write_table
+from stopwise.plots.sat_bands import SIGNIFICANT
 
 BASELINES: dict[str, Settings] = {
     "TANDEM-LLLR": {"model": "tanh", "loss": "lllr", "polish": False},
@@ -166,6 +167,9 @@ def _figure(data: str, table: Mapping[str, Any]) -> Any:
         for peer, row in table["points"].items()
         if peer in PEERS
     }
+    ahead = "shaded where a proposed model beats both baselines"
+    if (p >= SIGNIFICANT).all():
+        ahead = f"no proposed model beats both baselines (p ≥ {SIGNIFICANT})"
     return plots.sat_bands(  # the p-value at a time is the largest one of the best model there
         table["times"],
         {model: np.array(runs) for model, runs in table["error_at"].items()},
@@ -173,7 +177,7 @@ def _figure(data: str, table: Mapping[str, Any]) -> Any:
         reference=(f"{table['best']}, fixed time", table["fixed_time"]),
         points=peers,
         error_bars=True,
-        title=f"{data}: shaded where a proposed model beats both baselines",
+        title=f"{data}: {ahead}",
     )
 
 

@@ -21,7 +21,8 @@ from stopwise.plots.style import (
 
 # The error axis is logarithmic if the ratio of the largest to the smallest error exceeds this.
 LOG_RATIO = 8.0
-STARS = ((1e-3, "***"), (1e-2, "**"), (5e-2, "*"))
+SIGNIFICANT = 0.05
+STARS = ((1e-3, "***"), (1e-2, "**"), (SIGNIFICANT, "*"))
 
 
 def sat_bands(
@@ -114,7 +115,7 @@ def sat_bands(
 
 def _print_largest(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:
     """Print the largest p-value of each interval of times with p < 0.05."""
-    inside = np.concatenate([[False], p < STARS[-1][0], [False]])
+    inside = np.concatenate([[False], p < SIGNIFICANT, [False]])
     starts, ends = np.flatnonzero(np.diff(inside.astype(int)).reshape(-1)).reshape(-1, 2).T
     for start, end in zip(starts, ends):
         middle, largest = at[start:end].mean(), p[start:end].max()
