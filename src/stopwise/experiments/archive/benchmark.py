@@ -34,7 +34,7 @@ class Sizes:
     Parameters
     ----------
     seeds
-        Number of seeds of `REPEATED` on datasets of at most `report.SMALL` numbers; all others have one.
+        Number of seeds of `REPEATED`; all other methods have one.
     largest
         Largest training part, in numbers n·T·d, of the sets that are run.
     network
@@ -170,8 +170,7 @@ def plan(found: Sequence[str], methods: Sequence[str], sizes: Sizes, repeats: in
         for method in methods:
             if method in NETWORKS and numbers[one] > sizes.network:
                 continue
-            several = sizes.seeds if numbers[one] <= report.SMALL else 1
-            for seed in range((repeats or several) if method in REPEATED else 1):
+            for seed in range((repeats or sizes.seeds) if method in REPEATED else 1):
                 stage = 2 if seed else int(method not in FIRST)
                 arguments = {"data": one, "method": method, "seed": seed, "most": sizes.most.get(method)}
                 jobs.append((stage, numbers[one], Job(f"{one}/{method}/{seed}", arguments)))
