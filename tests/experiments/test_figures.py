@@ -297,3 +297,14 @@ def test_limit_decreases_with_the_number_of_series(kind):
         limit(kind, 1.0, channels=4, length=10, train=n, test=500)["llr_error"] for n in (300, 10_000)
     )
     assert many < few / 2
+
+
+def test_conditions_without_runs_are_not_drawn():
+    runs, none = {"accumulator": [1.0]}, {"accumulator": []}
+    cells = {"a2": {"weight decay": {"0": runs, "0.1": none, "1": none}}}
+    cells["a1"] = {"weight decay": {"0": none, "0.1": none, "1": runs}}
+    shown = fig2._with_runs(cells)
+    assert {world: list(panels["weight decay"]) for world, panels in shown.items()} == {
+        "a2": ["0", "1"],
+        "a1": ["0", "1"],
+    }

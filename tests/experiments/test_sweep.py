@@ -149,3 +149,9 @@ def test_stored_results_are_returned_without_a_run_and_whatever_their_settings(p
         found = run(changed, path)
     assert found == {"n2": {"square": 4}, "n3": {"square": 9}}
     assert Path(log).read_text() == "2\n3\n"
+
+
+def test_stored_results_must_exist(path, log):
+    with stored_only(), pytest.raises(FileNotFoundError, match=r"no stored runs to draw.*leave out --stored"):
+        run(jobs([2], log), path.parent / "none" / "runs.jsonl")
+    assert not (path.parent / "none").exists()

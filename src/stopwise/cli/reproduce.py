@@ -137,7 +137,8 @@ def reproduce(
             pictures += import_module(f"stopwise.experiments.{one}").reproduce(
                 preset, out, repeats=repeats, workers=workers, progress=True, **options
             )
-    console.print("Pictures: " + ", ".join(str(path) for path in pictures), soft_wrap=True)
+    if pictures:
+        console.print("Pictures: " + ", ".join(str(path) for path in pictures), soft_wrap=True)
     console.print(f"Results: {out}", soft_wrap=True)
 
 

@@ -78,7 +78,7 @@ def reproduce(
         _write(folder / f"fig2-{name}{suffix}.json", cells, tests, longest)
         ending = "; epochs chosen by the true LLRs" if suffix else ""
         figure = plots.llr_errors_by_condition(
-            {rows[world]: cells[world] for world in rows},
+            {rows[world]: panels for world, panels in _with_runs(cells).items()},
             starred={rows[world]: _starred(tests[world]) for world in rows},
             limits={rows[world]: longest[world] for world in rows},
             trivial={rows[world]: _trivial(results, world) for world in rows},
@@ -111,6 +111,21 @@ def _cells(results: Mapping[str, Result], world: str, sizes: Preset, key: str = 
             "GAP": errors("gap", ["TANDEMformer"]),
             "token": errors("one-token", ["TANDEMformer"]),
         },
+    }
+
+
+def _with_runs(cells: Mapping[str, Panels]) -> dict[str, Panels]:
+    """Return the panels of each world without the conditions that have no runs in any world."""
+
+    def exists(panel: str, condition: str) -> bool:
+        return any(any(panels[panel][condition].values()) for panels in cells.values())
+
+    return {
+        world: {
+            panel: {condition: cell for condition, cell in conditions.items() if exists(panel, condition)}
+            for panel, conditions in panels.items()
+        }
+        for world, panels in cells.items()
     }
 
 

@@ -83,11 +83,11 @@ def sweep(
     results
         The results by name of the job, in the order of the jobs.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     wanted = {job.name: job for job in jobs}
-    records = read_records(path)
     if runs_nothing():
-        return _as_stored(records, wanted, path)
+        return _as_stored(wanted, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records = read_records(path)
     found = {name: records[name]["result"] for name, job in wanted.items() if _is_done(records, job)}
     if again is not None:
         found = {name: result for name, result in found.items() if not again(result)}
@@ -117,10 +117,19 @@ def runs_nothing() -> bool:
     return _stored_only.get()
 
 
-def _as_stored(
-    records: Mapping[str, dict[str, Any]], wanted: Mapping[str, Job], path: Path
-) -> dict[str, Result]:
+def stored_records(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the records of a result file that must exist."""
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there are no stored runs to draw: {path} does not exist. Check --out and --preset, or leave "
+            "out --stored to run the experiment."
+        )
+    return read_records(path)
+
+
+def _as_stored(wanted: Mapping[str, Job], path: Path) -> dict[str, Result]:
     """Return the stored results of the wanted jobs; warn about those of other settings."""
+    records = stored_records(path)
     found = {name: records[name]["result"] for name in wanted if "result" in records.get(name, {})}
     other = [name for name in found if not _is_done(records, wanted[name])]
     if other:

@@ -15,8 +15,7 @@ from stopwise.experiments.archive import data, report
 from stopwise.experiments.archive.runs import METHODS, run
 from stopwise.experiments.own_process import in_own_process, limit_threads
 from stopwise.experiments.ranking import rank
-from stopwise.experiments.result_file import read_records
-from stopwise.experiments.sweep import Job, Result, runs_nothing, sweep
+from stopwise.experiments.sweep import Job, Result, runs_nothing, stored_records, sweep
 from stopwise.experiments.tables import write_table
 from stopwise.validation import check_choice, warn
 
@@ -137,7 +136,7 @@ def reproduce(
 
 def _all_stored(path: Path) -> dict[str, Result]:
     """Return all stored results by name, and those of the prefix model where the default kept it."""
-    found = {name: record["result"] for name, record in read_records(path).items()}
+    found = {name: record["result"] for name, record in stored_records(path).items()}
     copies = {
         name.replace("/default/", f"/{PREFIX}/"): result
         for name, result in found.items()
