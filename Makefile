@@ -83,10 +83,11 @@ $(INSTALLED_DOCS): $(INSTALLED)
 # Every table and picture of the documentation again, from the stored results. Runs no experiment.
 figures: setup
 	for preset in medium paper; do $(BIN)/stopwise reproduce main --preset $$preset --stored --out results/gaussian; done
-	$(BIN)/stopwise reproduce fig1 --preset paper --stored --out results/gaussian
+	for figure in fig1 fig5; do $(BIN)/stopwise reproduce $$figure --preset paper --stored --out results/gaussian; done
+	$(BIN)/stopwise reproduce fig2 --preset paper --world a2 --stored --out results/gaussian
 	$(BIN)/stopwise reproduce drift --preset paper --stored --out results/gaussian
 	$(BIN)/stopwise reproduce alpha --preset medium --world a2 --stored --out results/gaussian
-	for figure in fig1 fig2 fig5 precision; do $(BIN)/stopwise reproduce $$figure --preset medium --stored --out results/gaussian; done
+	for figure in fig1 fig2 precision; do $(BIN)/stopwise reproduce $$figure --preset medium --stored --out results/gaussian; done
 	$(BIN)/stopwise reproduce precision --preset paper --world gaussian-a2 --world gaussian-a1 --stored --out results/gaussian
 	$(BIN)/stopwise reproduce guarantees --preset medium --stored --out results/guarantees
 	for data in nosaic_mnist ucf101_14_vgg16 jhmdb21 ucr_ecg5000 utd_mhad_skeleton; do $(BIN)/stopwise reproduce fig4 --data $$data --preset medium --stored --out results/real; done
