@@ -15,14 +15,13 @@ def seeded():
 
 
 @pytest.fixture
-def default_sigint():
-    """Handle SIGINT by raising KeyboardInterrupt, here and in child processes.
-
-    A test run that was started in the background ignores the signal, and child processes inherit that.
-    """
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+def default_signals():
+    """Interrupts and hang-ups have their default effect, also under a shell that ignores them (&, nohup)."""
+    defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in defaults.items()}
     yield
-    signal.signal(signal.SIGINT, previous)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

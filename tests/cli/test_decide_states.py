@@ -34,7 +34,7 @@ def test_a_killed_run_loses_only_samples_after_the_last_save(folder, clf, X, tmp
     check(list(printed.values()), clf, X)
 
 
-@pytest.mark.usefixtures("default_sigint")
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_the_states(folder, tmp_path, number):
     with start(folder, "--state", tmp_path) as process:

@@ -13,7 +13,7 @@ def send(number):
 
 
 @pytest.mark.parametrize("number", ENDING)
-@pytest.mark.usefixtures("default_sigint")
+@pytest.mark.usefixtures("default_signals")
 def test_a_signal_during_work_is_raised_at_the_next_wait(number):
     done = False
     with Interrupts() as interrupts:
@@ -25,14 +25,14 @@ def test_a_signal_during_work_is_raised_at_the_next_wait(number):
     assert (raised.value.number, raised.value.at_once) == (number, False)
 
 
-@pytest.mark.usefixtures("default_sigint")
+@pytest.mark.usefixtures("default_signals")
 def test_a_signal_during_a_wait_is_raised_at_once():
     with Interrupts() as interrupts, pytest.raises(Interrupted) as raised, interrupts.waiting():
         send(signal.SIGTERM)
     assert not raised.value.at_once
 
 
-@pytest.mark.usefixtures("default_sigint")
+@pytest.mark.usefixtures("default_signals")
 def test_a_repeated_signal_ends_the_work():
     with Interrupts():
         send(signal.SIGTERM)

@@ -63,7 +63,7 @@ def test_json_output_lists_all_trials_and_a_storage_is_resumed(run, folder):
     assert len(more["trials"]) == 3
 
 
-@pytest.mark.usefixtures("default_sigint")
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize("kept", [True, False])
 def test_an_interrupted_search_keeps_the_best_settings(run, folder, kept, monkeypatch, capsys):
     out, calls, judge = folder / f"kept{kept}.json", [], search._Search._judge
