@@ -52,12 +52,13 @@ def models(world: str) -> dict[str, Settings]:
     tried: dict[str, Settings] = {OURS: {"model": "accumulator"}}
     if not world.startswith("gaussian"):  # `main` runs these models on Gaussian worlds
         tried["B2Bsqrt-TANDEM"] = PAPER_GAUSSIAN | {"model": "b2bsqrt"}
-        tried["TANDEMformer"] = PAPER_GAUSSIAN | {"model": "tandemformer", "positions": "sinusoidal"}
+        paper = {"model": "tandemformer", "positions": "sinusoidal", "width": None}
+        tried["TANDEMformer"] = PAPER_GAUSSIAN | paper
     if world in LIFTED:
         order = LIFTED[world]
-        wide = {"positions": "learned", "width": 32} if order else {}
+        placed = {"positions": "learned"} if order else {}
         tried["B2Bsqrt-TANDEM, lifted"] = {"model": "b2bsqrt", "order": order}
-        tried["TANDEMformer, lifted"] = {"model": "tandemformer", "order": order} | wide
+        tried["TANDEMformer, lifted"] = {"model": "tandemformer", "order": order} | placed
     return tried
 
 

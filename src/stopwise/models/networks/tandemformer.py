@@ -8,6 +8,8 @@ from stopwise.models.networks.base import NetworkModel
 from stopwise.models.networks.modules import TandemformerModule
 from stopwise.models.networks.training.config import Training
 
+LEAST_WIDTH = 32  # of the tokens, with width="auto"
+
 
 class Tandemformer(NetworkModel):
     """TANDEMformer, a transformer whose pooling allows evidence to accumulate.
@@ -44,9 +46,9 @@ class Tandemformer(NetworkModel):
     loss, llre_ratio, polish, training
         As for `Accumulator`.
     width
-        Size of the tokens, to which a linear layer maps the samples. None means that the samples are the
-        tokens, as in the paper. With few channels, positions and samples share few dimensions, so that
-        attention can hardly tell which sample came when: use 32 or more.
+        Size of the tokens. A linear layer maps each sample to a token of this size. None means that the
+        samples are the tokens, as in the paper. "auto" is 32 for series with fewer than 32 channels, and None
+        for all others: tokens of few dimensions can hardly hold what attention adds to the samples.
 
     Examples
     --------
@@ -74,7 +76,7 @@ class Tandemformer(NetworkModel):
         llre_ratio: float = 0.5,
         polish: bool = True,
         training: Training | None = None,
-        width: int | None = None,
+        width: int | str | None = "auto",
     ) -> None:
         self.order = order
         self.blocks = blocks
@@ -109,5 +111,13 @@ class Tandemformer(NetworkModel):
             layer_norm=self.layer_norm,
             positions=self.positions,
             dropout=self.dropout,
-            width=self.width,
+            width=self._token_size(channels),
         )
+
+    def _token_size(self, channels: int) -> int | None:
+        """Return the size of the tokens; None if the samples are the tokens."""
+        if not isinstance(self.width, str):
+            return self.width
+        if self.width != "auto":
+            raise ValueError(f"`width` must be an integer, None or 'auto'; got {self.width!r}.")
+        return LEAST_WIDTH if channels < LEAST_WIDTH else None
