@@ -43,3 +43,11 @@ def test_error_bars_show_standard_errors_and_the_largest_p_value_of_each_interva
     assert len(bars) == len(ERRORS)
     low, high = bars[0].lines[2][0].get_segments()[0][:, 1]
     assert (low, high) == pytest.approx((40, 50))
+
+
+def test_p_values_of_narrow_intervals_do_not_cross_the_edges():
+    times = np.arange(1.0, 33.0)
+    p = np.where(np.isin(times, [1, 10, 32]), 0.01, 0.5)
+    panel = plots.sat_bands(times, {"ours": np.full((2, 32), 0.1)}, p_values=p, error_bars=True).axes[0]
+    sides = [text.get_horizontalalignment() for text in panel.texts if text.get_text().startswith("p")]
+    assert sides == ["left", "center", "right"]

@@ -119,9 +119,15 @@ def _print_largest(panel: Axes, at: np.ndarray, p: np.ndarray) -> None:
     starts, ends = np.flatnonzero(np.diff(inside.astype(int)).reshape(-1)).reshape(-1, 2).T
     for start, end in zip(starts, ends):
         middle, largest = at[start:end].mean(), p[start:end].max()
+        narrow = end - start < len(at) / 8
+        side = "center"
+        if narrow and start == 0:
+            side = "left"  # not across the axis
+        elif narrow and end == len(at):
+            side = "right"
         panel.text(
-            middle, 0.99, f"p ≤ {largest:.1g}", transform=panel.get_xaxis_transform(), ha="center",
-            va="top", fontsize=8, rotation=90 if end - start < len(at) / 8 else 0,
+            middle, 0.99, f"p ≤ {largest:.1g}", transform=panel.get_xaxis_transform(), va="top", fontsize=8,
+            ha=side, rotation=90 if narrow else 0,
         )  # fmt: skip
 
 
