@@ -18,6 +18,7 @@ from stopwise.bench.streaming import STREAMING
 from stopwise.estimator import EarlyClassifier
 from stopwise.llr import lsel
 from stopwise.metrics import sat_curve
+from stopwise.models.networks.training.objective import Objective
 
 FORMER = {"blocks": 1, "heads": 2, "head_size": 16, "feed_forward": 32}
 
@@ -78,6 +79,11 @@ def g_tandemformer_step() -> Figure:
         15.0,
         7,
     )
+
+
+def g_decided_step() -> Figure:
+    """G: time of a B2Bsqrt step in which all series are decided by 80 nats ÷ in which none is decided."""
+    return _slowdown("G: step, decided ÷ undecided", _objective_step(80.0), _objective_step(0.0), 1.1, 1.0)
 
 
 def s_tandemformer_step() -> Figure:
@@ -178,6 +184,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         h_b2bsqrt_step,
         u_memory,
         g_tandemformer_step,
+        g_decided_step,
         s_tandemformer_step,
         sat_time,
         sat_memory,
@@ -218,6 +225,21 @@ def _training_step(net: nn.Module, scores: Callable[[Tensor], Tensor], shape: Sh
         optimizer.zero_grad(set_to_none=True)
         lsel(scores(x), y).backward()
         optimizer.step()
+
+    return step
+
+
+def _objective_step(lead: float) -> Work:
+    """Return a B2Bsqrt training step with the training objective; `lead` is added to the true scores."""
+    torch.manual_seed(0)
+    net = models.make("b2bsqrt", {"hidden": G.hidden}).build(G.channels, G.classes, None, G.steps)
+    x, y = G.series()
+    ahead = lead * nn.functional.one_hot(y, G.classes)[:, None]  # (B, 1, K)
+    objective, weight = Objective(llre_ratio=1.0), torch.full((len(y),), 1 / len(y))
+
+    def step() -> None:
+        net.zero_grad(set_to_none=True)
+        objective.of_scores(net(x).scores + ahead, y, None, weight).backward()
 
     return step
 

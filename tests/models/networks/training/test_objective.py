@@ -50,3 +50,24 @@ def test_multiplets_are_needed_only_below_a_ratio_of_1():
     assert Objective(llre_ratio=0.99).needs_multiplets
     assert not Objective(llre_ratio=1).needs_multiplets
     Objective(llre_ratio=1.0)(Evidence(torch.zeros(1, 2, 2), None), torch.tensor([0]), None, torch.ones(1))
+
+
+@pytest.mark.parametrize("loss", ["lsel", "lllr"])
+@pytest.mark.parametrize("ratio", [0.0, 0.5, 1.0])
+def test_gradients_of_decided_series_are_zero(loss, ratio):
+    """All others are those of the plain losses."""
+    margins = torch.tensor([0.1, 20.0, 40.0, 60.0, 90.0, 100.0])
+    scores = torch.stack([margins, torch.zeros(6), -margins], dim=-1)[None]  # (1, T, K)
+    y, known = torch.tensor([0]), (None, torch.ones(1))
+    plain, fast = ([scores.clone().requires_grad_() for _ in range(2)] for _ in range(2))
+    expected = ratio * {"lsel": lsel, "lllr": lllr}[loss](plain[0], y, *known)
+    expected = expected + (1 - ratio) * multiplet_cross_entropy(plain[1][:, None], y, *known)
+    expected.backward()
+    Objective(loss, ratio)(Evidence(fast[0], fast[1][:, None]), y, *known).backward()
+    for slow, quick, used in zip(plain, fast, (ratio > 0, ratio < 1)):
+        wanted = torch.zeros_like(slow.grad) if slow.grad is None else slow.grad.clone()
+        if used:
+            assert ((wanted != 0) & (wanted.abs() < 1e-20)).any()
+        wanted[wanted.abs() < 1e-20] = 0
+        found = torch.zeros_like(wanted) if quick.grad is None else quick.grad
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
