@@ -152,6 +152,17 @@ def test_conditions_with_a_common_prefix_are_not_confused():
     assert values(results, "a2", "TANDEMformer", "decay-0.001", f"{BY_TRUTH}llr_error") == [0.5]
 
 
+def test_second_choice_of_the_epoch_is_shown_if_all_runs_of_a_world_have_it():
+    results = {
+        "a2_TANDEMformer_main_0": {"llr_error": 1.0, "by_truth": {}},
+        "a2_TANDEMformer_main_1": {"diverged": "inf"},
+        "a1_TANDEMformer_main_0": {"llr_error": 1.0, "by_truth": {}},
+        "a1_TANDEMformer_main_1": {"llr_error": 1.0},
+    }
+    assert fig2.has_second_choice(results, "a2")
+    assert not fig2.has_second_choice(results, "a1")
+
+
 def test_every_condition_runs_with_its_models():
     world = {"kind": "gaussian", "channels": 3, "length": 4}
     sizes = {"train": 20, "validation": 10, "test": 10}

@@ -71,22 +71,30 @@ def reproduce(
     longest = {world: found[world]["longest"] for world in rows}
     pictures = []
     for suffix, key in (("", "llr_error"), ("-by-truth", f"{BY_TRUTH}llr_error")):
-        if suffix and not all("by_truth" in one for one in results.values() if "llr_error" in one):
-            continue  # stored runs of an earlier version have only one choice of the epoch
-        cells = {world: _cells(results, world, sizes, key) for world in rows}
-        tests = {world: _tests(cells[world]) for world in rows}
+        # Stored runs of an earlier version have only one choice of the epoch.
+        drawn = {world: row for world, row in rows.items() if not suffix or has_second_choice(results, world)}
+        if not drawn:
+            continue
+        cells = {world: _cells(results, world, sizes, key) for world in drawn}
+        tests = {world: _tests(cells[world]) for world in drawn}
         _write(folder / f"fig2-{name}{suffix}.json", cells, tests, longest)
         ending = "; epochs chosen by the true LLRs" if suffix else ""
         figure = plots.llr_errors_by_condition(
-            {rows[world]: panels for world, panels in _with_runs(cells).items()},
-            starred={rows[world]: _starred(tests[world]) for world in rows},
-            limits={rows[world]: longest[world] for world in rows},
-            trivial={rows[world]: _trivial(results, world) for world in rows},
+            {drawn[world]: panels for world, panels in _with_runs(cells).items()},
+            starred={row: _starred(tests[world]) for world, row in drawn.items()},
+            limits={row: longest[world] for world, row in drawn.items()},
+            trivial={row: _trivial(results, world) for world, row in drawn.items()},
             title="LLR error: shaded where B2Bsqrt-TANDEM, TANDEMformer or NSP beats every baseline, "
             f"p < 0.001{ending}",
         )
         pictures.append(plots.save(figure, folder / f"fig2-{name}{suffix}")[0])
     return pictures
+
+
+def has_second_choice(results: Mapping[str, Result], world: str) -> bool:
+    """Whether all runs of a world have the choice of the epoch by the true LLRs."""
+    runs = [one for name, one in results.items() if name.startswith(f"{world}_") and "llr_error" in one]
+    return all("by_truth" in one for one in runs)
 
 
 def _cells(results: Mapping[str, Result], world: str, sizes: Preset, key: str = "llr_error") -> Panels:
