@@ -315,7 +315,7 @@ def test_many_blocks_are_refused_early(tmp_path):
     clf.save(tmp_path)
 
     reseal(tmp_path, set_at("model", "params", "blocks", 10**9))
-    with pytest.raises(ModelFolderError, match="at most 12 weight tensors; its settings ask for more"):
+    with pytest.raises(ModelFolderError, match="at most 14 weight tensors; its settings ask for more"):
         sw.load(tmp_path)
 
 
