@@ -200,11 +200,16 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 def _ours(model: str, shape: Shape, params: dict[str, Any] | None = None) -> Work:
     """Return one training step of a network of this package."""
+    net = _network(model, shape, params)
+    return _training_step(net, lambda x: net(x).scores, shape)
+
+
+def _network(model: str, shape: Shape, params: dict[str, Any] | None = None) -> Any:
+    """Return an untrained network of this package."""
     torch.manual_seed(0)
     order = None if shape.order == shape.steps - 1 else shape.order
     network = models.make(model, params or {"hidden": shape.hidden})
-    net = network.build(shape.channels, shape.classes, order, shape.steps)
-    return _training_step(net, lambda x: net(x).scores, shape)
+    return network.build(shape.channels, shape.classes, order, shape.steps)
 
 
 def _one_epoch() -> models.Model:
@@ -230,10 +235,8 @@ def _training_step(net: nn.Module, scores: Callable[[Tensor], Tensor], shape: Sh
 
 
 def _objective_step(lead: float) -> Work:
-    """Return a B2Bsqrt training step with the training objective; `lead` is added to the true scores."""
-    torch.manual_seed(0)
-    net = models.make("b2bsqrt", {"hidden": G.hidden}).build(G.channels, G.classes, None, G.steps)
-    x, y = G.series()
+    """Return both passes of a B2Bsqrt training step; `lead` is added to the scores of the true class."""
+    net, (x, y) = _network("b2bsqrt", G), G.series()
     ahead = lead * nn.functional.one_hot(y, G.classes)[:, None]  # (B, 1, K)
     objective, weight = Objective(llre_ratio=1.0), torch.full((len(y),), 1 / len(y))
 
