@@ -189,5 +189,11 @@ def same_limits(panels: Sequence[Axes]) -> None:
 def log_axis(panel: Axes) -> None:
     """Make the y-axis logarithmic, with tick labels such as 1, 2, 3, 5, 10 instead of powers of ten."""
     panel.set_yscale("log")
+
+    def name(value: float, _: object) -> str:
+        low, high = panel.get_ylim()
+        named = "3" if high > 2000 * low else "235"  # more labels would overlap
+        return f"{value:g}" if f"{value:e}"[0] in named else ""
+
     panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    panel.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")
+    panel.yaxis.set_minor_formatter(name)
