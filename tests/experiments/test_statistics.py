@@ -7,13 +7,25 @@ import pytest
 from scipy.stats import studentized_range
 
 from stopwise.experiments.statistics import mean_and_sem, p_of_beating
+from stopwise.experiments.tables import write_table
 
 
 def test_mean_and_sem():
-    mean, sem = mean_and_sem([1.0, 2.0, 6.0])
-    assert mean == 3.0
-    assert sem == pytest.approx(np.std([1, 2, 6], ddof=1) / math.sqrt(3))
-    assert math.isnan(mean_and_sem([1.0])[1])
+    found = mean_and_sem([1.0, 2.0, 6.0])
+    assert found["mean"] == 3.0
+    assert found["sem"] == pytest.approx(np.std([1, 2, 6], ddof=1) / math.sqrt(3))
+    assert mean_and_sem([1.0, 2.0, 6.0], digits=2) == {"mean": 3.0, "sem": 1.53}
+
+
+def test_a_single_run_has_no_standard_error_in_a_table(tmp_path):
+    write_table(tmp_path / "table.json", mean_and_sem([1.0]))
+    assert (tmp_path / "table.json").read_text() == '{\n "mean": 1.0,\n "sem": null\n}\n'
+
+
+def test_a_table_refuses_nan_which_is_not_json(tmp_path):
+    with pytest.raises(ValueError, match="JSON"):
+        write_table(tmp_path / "table.json", {"mean": math.nan})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_p_value_equals_tukey_kramer_with_unequal_numbers_of_runs():

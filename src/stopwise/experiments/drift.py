@@ -157,10 +157,9 @@ def _row(runs: list[Result]) -> dict[str, Any]:
         ("by_validation_loss", runs),
         ("by_truth", [one["by_truth"] for one in runs]),
     ):
-        row[choice] = {
-            key: dict(zip(("mean", "sem"), mean_and_sem([one[key] for one in chosen])))
-            for key in ("llr_error", "slope")
-        } | {"slopes": [round(one["slope"], 3) for one in chosen]}
+        row[choice] = {key: mean_and_sem([one[key] for one in chosen]) for key in ("llr_error", "slope")} | {
+            "slopes": [round(one["slope"], 3) for one in chosen]
+        }
     return row
 
 

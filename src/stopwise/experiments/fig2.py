@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stopwise import plots
 from stopwise.experiments.conditions import (
     BY_TRUTH,
@@ -195,6 +193,5 @@ def _write(path: Path, cells: Mapping[str, Panels], tests: Any, longest: Mapping
 
 
 def _summary(runs: list[float], p: float | None) -> dict[str, Any]:
-    mean, sem = mean_and_sem(runs)
-    summary = {"mean": round(mean, 4), "sem": None if np.isnan(sem) else round(sem, 4), "runs": len(runs)}
+    summary = mean_and_sem(runs, digits=4) | {"runs": len(runs)}
     return summary if p is None else summary | {"p": p}

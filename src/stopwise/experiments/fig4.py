@@ -33,6 +33,7 @@ PROPOSED: dict[str, Settings] = {
     "accumulator": {"model": "accumulator"},
 }
 MODELS = BASELINES | PROPOSED
+DIGITS = 5  # of the means in the table
 
 
 def reproduce(
@@ -133,7 +134,7 @@ def _table(results: Mapping[str, Result]) -> dict[str, Any]:
         "times": times,
         "error_at": curves,
         "p": {model: [at_time.get(model, 1.0) for at_time in p] for model in PROPOSED},
-        "ausat": {model: _mean(values) for model, values in areas.items()},
+        "ausat": {model: mean_and_sem(values, DIGITS) for model, values in areas.items()},
         "ausat_p": p_of_beating(areas, list(PROPOSED), list(BASELINES)),
         "best": best,
         "fixed_time": np.mean([run["fixed_time_error_at"] for run in runs[best]], axis=0).round(5).tolist(),
@@ -155,9 +156,11 @@ def _points(results: Mapping[str, Result], runs: Mapping[str, list[Result]]) -> 
 
 def _row(runs: list[Result], kind: str) -> dict[str, Any]:
     keys = [key for key in runs[0]["points"][kind] if key != "rule"]
-    row = {key: _mean([run["points"][kind][key] for run in runs]) for key in keys}
+    row = {key: mean_and_sem([run["points"][kind][key] for run in runs], DIGITS) for key in keys}
     clocks = ("fit_seconds", "decision_milliseconds")
-    return row | {key: _mean([run[key] for run in runs]) for key in clocks} | {"runs": len(runs)}
+    return (
+        row | {key: mean_and_sem([run[key] for run in runs], DIGITS) for key in clocks} | {"runs": len(runs)}
+    )
 
 
 def _figure(data: str, table: Mapping[str, Any]) -> Any:
@@ -188,8 +191,3 @@ def _runs(results: Mapping[str, Result], model: str) -> list[Result]:
         for name, result in results.items()
         if name.rpartition("_")[0] == model and "diverged" not in result
     ]
-
-
-def _mean(values: list[float]) -> dict[str, float | None]:
-    mean, sem = mean_and_sem(values)
-    return {"mean": round(mean, 5), "sem": None if np.isnan(sem) else round(sem, 5)}

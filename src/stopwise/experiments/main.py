@@ -69,7 +69,7 @@ def reproduce(
             "limit": bounds[world],
             "p": p_of_beating(errors, list(PROPOSED), list(BASELINES)),
             "models": {
-                model: {key: dict(zip(("mean", "sem"), mean_and_sem(columns[key]))) for key in KEYS}
+                model: {key: mean_and_sem(columns[key]) for key in KEYS}
                 | {"runs": len(errors[model]), "by_truth": _by_truth(results, world, model)}
                 for model, columns in runs.items()
             },
@@ -94,4 +94,4 @@ def reproduce(
 def _by_truth(results: Mapping[str, Result], world: str, model: str) -> dict[str, Any]:
     """Return error and slope of the weights with the smallest LLR error on validation series, if recorded."""
     columns = {key: values(results, world, model, MAIN, f"{BY_TRUTH}{key}") for key in ("llr_error", "slope")}
-    return {key: dict(zip(("mean", "sem"), mean_and_sem(runs))) for key, runs in columns.items() if runs}
+    return {key: mean_and_sem(runs) for key, runs in columns.items() if runs}

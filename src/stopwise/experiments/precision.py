@@ -136,13 +136,8 @@ def _runs(results: Mapping[str, Result], world: str, model: str) -> list[Result]
     ]
 
 
-def _summary(values: list[float]) -> dict[str, float] | None:
-    if not values:
-        return None
-    mean, sem = mean_and_sem(values)
-    return {"mean": mean, "least": min(values), "most": max(values)} | (
-        {"sem": sem} if len(values) > 1 else {}
-    )
+def _summary(values: list[float]) -> dict[str, float | None] | None:
+    return mean_and_sem(values) | {"least": min(values), "most": max(values)} if values else None
 
 
 def _picture(results: Mapping[str, Result], world: str, row: Mapping[str, Any]) -> Any:

@@ -11,17 +11,30 @@ from scipy.stats import tukey_hsd
 SIGNIFICANT = 1e-3
 
 
-def mean_and_sem(values: Sequence[float]) -> tuple[float, float]:
-    """Return mean and standard error of the mean; the latter is NaN for a single value.
+def mean_and_sem(values: Sequence[float], digits: int | None = None) -> dict[str, float | None]:
+    """Return the mean and the standard error of the mean, as plain JSON values.
+
+    Parameters
+    ----------
+    values
+        One or more numbers. The standard error of a single one is None.
+    digits
+        Number of decimal places to round to; None: no rounding.
 
     Examples
     --------
     >>> mean_and_sem([1.0, 3.0])
-    (2.0, 1.0)
+    {'mean': 2.0, 'sem': 1.0}
+    >>> mean_and_sem([1.0])
+    {'mean': 1.0, 'sem': None}
     """
     runs = np.asarray(values, dtype=float)
-    sem = runs.std(ddof=1) / math.sqrt(len(runs)) if len(runs) > 1 else math.nan
-    return float(runs.mean()), float(sem)
+    found = {"mean": float(runs.mean())}
+    if len(runs) > 1:
+        found["sem"] = float(runs.std(ddof=1)) / math.sqrt(len(runs))
+    if digits is not None:
+        found = {name: round(value, digits) for name, value in found.items()}
+    return {"mean": found["mean"], "sem": found.get("sem")}
 
 
 def p_of_beating(

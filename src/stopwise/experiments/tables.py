@@ -33,4 +33,4 @@ def write_table(path: Path, table: Mapping[str, Any], *, keep: bool = False) -> 
     """
     existing = json.loads(path.read_text()) if keep and path.exists() else {}
     with atomic_write(path) as [temporary]:
-        temporary.write_text(json.dumps(existing | dict(table), indent=1) + "\n")
+        temporary.write_text(json.dumps(existing | dict(table), indent=1, allow_nan=False) + "\n")
