@@ -73,6 +73,13 @@ def test_title_says_whether_a_proposed_model_is_ahead(p, title):
     assert figure.get_suptitle().startswith(f"toy: {title}")
 
 
+@pytest.mark.parametrize(
+    ("curves", "rise"), [([[0.5, 0.3], [0.4, 0.2]], 0.0), ([[0.5, 0.2, 0.4], [0.5, 0.2, 0.2]], 0.1)]
+)
+def test_largest_rise_is_that_of_the_mean_curve(curves, rise):
+    assert fig4._largest_rise(curves) == pytest.approx(rise)
+
+
 def test_peers_can_be_left_out(toy, tmp_path, monkeypatch):
     """Otherwise medium sizes need aeon."""
     monkeypatch.setitem(protocols.PRESETS, "quick", replace(TINY, peer_repeats=1, repeats=1))

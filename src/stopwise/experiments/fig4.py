@@ -133,6 +133,7 @@ def _table(results: Mapping[str, Result]) -> dict[str, Any]:
     return {
         "times": times,
         "error_at": curves,
+        "largest_rise": {model: round(_largest_rise(own), DIGITS) for model, own in curves.items()},
         "p": {model: [at_time.get(model, 1.0) for at_time in p] for model in PROPOSED},
         "ausat": {model: mean_and_sem(values, DIGITS) for model, values in areas.items()},
         "ausat_p": p_of_beating(areas, list(PROPOSED), list(BASELINES)),
@@ -140,6 +141,12 @@ def _table(results: Mapping[str, Result]) -> dict[str, Any]:
         "fixed_time": np.mean([run["fixed_time_error_at"] for run in runs[best]], axis=0).round(5).tolist(),
         "points": _points(results, runs),
     }
+
+
+def _largest_rise(curves: list[list[float]]) -> float:
+    """Return by how much the mean curve is at most above its earlier minimum; 0 if it never rises."""
+    mean = np.mean(curves, axis=0)
+    return float((mean - np.minimum.accumulate(mean)).max())
 
 
 def _points(results: Mapping[str, Result], runs: Mapping[str, list[Result]]) -> dict[str, Any]:
