@@ -1,16 +1,14 @@
 """Write the tables of docs/results/performance.md from results/bench.json."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
+from pages import head, replace_table, row
+
 ROOT = Path(__file__).parent.parent
 PAGE, FIGURES = ROOT / "docs/results/performance.md", ROOT / "results/bench.json"
-HEAD = (
-    "| figure | median (quartiles) | 0.1.0 | required | goal | reached | absolute values |\n"
-    "|---|---|---|---|---|---|---|\n"
-)
+HEAD = ("figure", "median (quartiles)", "0.1.0", "required", "goal", "reached", "absolute values")
 STREAMS = ("LSTMCell", "streams", "stream()", "of a stream")
 
 
@@ -18,20 +16,11 @@ def main() -> None:
     """Replace the tables between the markers."""
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))["figures"]
     streaming = [one for one in figures if any(word in one["title"] for word in STREAMS)]
-    text = PAGE.read_text(encoding="utf-8")
-    text = _replaced(text, "training", [one for one in figures if one not in streaming])
-    text = _replaced(text, "streaming", streaming)
-    PAGE.write_text(text, encoding="utf-8")
-
-
-def _replaced(text: str, name: str, figures: list[dict[str, Any]]) -> str:
-    """Return the text with another table between the markers of this name."""
-    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
-    table = begin + HEAD + "".join(_row(one) for one in figures) + end
-    text, count = re.subn(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: table, text, flags=re.S)
-    if count != 1:
-        raise SystemExit(f"{PAGE} must have the marker {begin.strip()} once.")
-    return text
+    for name, shown in (
+        ("training", [one for one in figures if one not in streaming]),
+        ("streaming", streaming),
+    ):
+        replace_table(PAGE, name, head(*HEAD) + "".join(_row(one) for one in shown))
 
 
 def _row(one: dict[str, Any]) -> str:
@@ -40,7 +29,7 @@ def _row(one: dict[str, Any]) -> str:
     word = {"aim": "goal", "bar": "passed"}[reached[0]] if reached else "**missed**"
     value = f"{one['value']:.3g} {unit} ({one['low']:.3g}–{one['high']:.3g})".replace("  ", " ")
     before = f"{one['before']['value']:.3g}" if "before" in one else "–"
-    cells = (
+    return row(
         one["title"],
         value,
         before,
@@ -49,7 +38,6 @@ def _row(one: dict[str, Any]) -> str:
         word,
         one["note"],
     )
-    return f"| {' | '.join(cells)} |\n"
 
 
 def _meets(one: dict[str, Any], level: float) -> bool:

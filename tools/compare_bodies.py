@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import argparse
 from time import process_time
+from typing import Any
 
 import numpy as np
 
 import stopwise as sw
 from stopwise.experiments.real import Part, plan, ready
 from stopwise.metrics import ausat, sat_curve
-from stopwise.models.networks.training.order_search import series_lsel
+from stopwise.models.networks.training.trials import series_lsel
 
-BODIES = {
+BODIES: dict[str, dict[str, Any]] = {
     "window, order 0": {"order": 0},
     "window, order 2": {"order": 2},
     "LSTM": {"order": None, "body": "lstm"},
