@@ -81,6 +81,17 @@ def g_tandemformer_step() -> Figure:
     )
 
 
+def g_tandemformer_norm() -> Figure:
+    """G: time of a TANDEMformer step with LayerNorm ÷ time of a step without."""
+    return _slowdown(
+        "G: TANDEMformer step, LayerNorm ÷ none",
+        _ours("tandemformer", G, {**FORMER, "layer_norm": True}),
+        _ours("tandemformer", G, FORMER),
+        3.0,
+        2.0,
+    )
+
+
 def g_decided_step() -> Figure:
     """G: time of a B2Bsqrt step in which all series are decided by 80 nats ÷ in which none is decided."""
     return _slowdown("G: step, decided ÷ undecided", _objective_step(80.0), _objective_step(0.0), 1.1, 1.0)
@@ -184,6 +195,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         h_b2bsqrt_step,
         u_memory,
         g_tandemformer_step,
+        g_tandemformer_norm,
         g_decided_step,
         s_tandemformer_step,
         sat_time,

@@ -6,13 +6,13 @@ import torch
 from stopwise.models.networks.kernels import fused
 
 
-@pytest.mark.parametrize("name", ["fused_lstm", "fused_prefix"])
+@pytest.mark.parametrize("name", ["fused_lstm", "fused_prefix", "fused_prefix_norm"])
 def test_unsupported_types_use_torch(name):
     assert fused.kernels_for(name, torch.zeros(1, dtype=torch.bfloat16)) is None
     assert fused.kernels_for(name, torch.zeros(1), torch.zeros(1, dtype=torch.float64)) is None
 
 
-@pytest.mark.parametrize("name", ["fused_lstm", "fused_prefix"])
+@pytest.mark.parametrize("name", ["fused_lstm", "fused_prefix", "fused_prefix_norm"])
 def test_torch_is_used_without_numba(name, monkeypatch):
     monkeypatch.setattr(fused, "numba_is_there", lambda: False)
     assert fused.kernels_for(name, torch.zeros(1)) is None

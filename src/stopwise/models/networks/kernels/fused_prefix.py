@@ -70,7 +70,7 @@ def forward(
     n_heads, samples = scores.shape[1:3]
     softmax, values, pairs = _scratch(scores)
     block = np.empty(samples * LANES, scores.dtype)
-    own = np.empty(_padded(samples) * LANES, scores.dtype)
+    own = np.empty(padded(samples) * LANES, scores.dtype)
     zero = scores.dtype.type(0)
     for row in range(start, stop):
         for h in range(n_heads):
@@ -117,7 +117,7 @@ def backward(
     d_values = np.empty_like(values)
     d_pairs = np.empty_like(pairs[0])
     asked = np.empty(samples * LANES, scores.dtype)
-    own = np.empty(_padded(samples) * LANES, scores.dtype)
+    own = np.empty(padded(samples) * LANES, scores.dtype)
     d_own = np.empty_like(own)
     zero = scores.dtype.type(0)
     for row in range(start, stop):
@@ -154,7 +154,7 @@ def backward(
 
 
 @compiled
-def _padded(samples: int) -> int:
+def padded(samples: int) -> int:
     """Return the multiple of 16 from `samples` up."""
     return (samples + 15) // 16 * 16
 
@@ -168,7 +168,7 @@ def _scratch(scores: Array) -> tuple[Array, Array, Array]:
     """
     heads, samples = scores.shape[1:3]
     return (
-        np.empty((heads, 3, samples * _padded(samples)), scores.dtype),
+        np.empty((heads, 3, samples * padded(samples)), scores.dtype),
         np.empty((heads, samples * LANES), scores.dtype),
         np.empty((heads, samples * PAIRS), scores.dtype),
     )
@@ -207,7 +207,7 @@ def _weigh(scores: Array, softmax: Array) -> None:
     same decay factor, so no prefix can underflow.
     """
     samples = len(scores)
-    wide = _padded(samples)
+    wide = padded(samples)
     zero, one = scores.dtype.type(0), scores.dtype.type(1)
     weights, decays, inverses = softmax[0], softmax[1], softmax[2]
     high, summed = np.empty(wide, scores.dtype), np.zeros(wide, scores.dtype)
@@ -241,7 +241,7 @@ def _weigh(scores: Array, softmax: Array) -> None:
 def _unweigh(softmax: Array, d_softmax: Array, d_scores: Array) -> None:
     """Write d_scores (M, M) from the gradients of the weights, which include those of their sums."""
     samples = len(d_scores)
-    wide = _padded(samples)
+    wide = padded(samples)
     weights = softmax[0]
     for j in range(samples):
         e, d_e, d_score = (
@@ -256,7 +256,7 @@ def _unweigh(softmax: Array, d_softmax: Array, d_scores: Array) -> None:
 @compiled
 def _attend(softmax: Array, values: Array, s: int, samples: int, pairs: Array) -> None:
     """Write the means of the values for the tokens from s on in the prefixes from s on to `pairs`."""
-    wide = _padded(samples)
+    wide = padded(samples)
     weights, decays, inverses = softmax[0], softmax[1], softmax[2]
     zero = fill(values.dtype.type(0))
     a, b, c, d = zero, zero, zero, zero
@@ -294,7 +294,7 @@ def _unattend(
     The gradients of the running sums are multiplied by the same decay factors as the sums. Those of the sums
     of weights (e, f, g, h below) are spread over the lanes, and added to those of the values (a, b, c, d).
     """
-    wide = _padded(samples)
+    wide = padded(samples)
     weights, decays, inverses = softmax[0], softmax[1], softmax[2]
     zero = fill(values.dtype.type(0))
     a, b, c, d = zero, zero, zero, zero

@@ -54,6 +54,17 @@ class TokenVariance(NamedTuple):
         variance = (self.own[:, :i] + change).clamp(min=torch.finfo(heads.dtype).tiny)
         return units * variance.rsqrt() + self.bias
 
+    def for_kernels(self, v: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return squared, cross, own and bias as `PrefixSums` takes them, given the values (R, h, M, d)."""
+        rows, heads, _, size = v.shape
+        square = self.square.reshape(heads, size, heads, size)
+        return (
+            torch.einsum("rhmd,gehd->rhgme", v, square),
+            self.cross.unflatten(2, (heads, size)).transpose(1, 2),
+            self.own.squeeze(2),
+            self.bias.expand(rows, 1, -1),
+        )
+
 
 def pool_prefixes(
     q: Tensor,
@@ -87,13 +98,15 @@ def pool_prefixes(
     fired
         (R, lengths, ff) sums ``Σ_s relu(units_s + expand a_s)``.
     """
-    every = variance is None and len(lengths) > FEW and lengths == range(1, q.shape[2] + 1)
-    kernels = kernels_for("fused_prefix", q, k, v, units, expand) if every else None
+    every = len(lengths) > FEW and lengths == range(1, q.shape[2] + 1)
+    name = "fused_prefix_norm" if variance else "fused_prefix"
+    kernels = kernels_for(name, q, k, v, units, expand, *(variance or ())) if every else None
     if kernels:
         scores = k @ q.transpose(2, 3) / math.sqrt(q.shape[3])  # (R, h, M, M), queries innermost
         parts = zip(v.unbind(1), expand.split(q.shape[3], dim=1))
         mapped = torch.stack([F.linear(value, weight) for value, weight in parts], dim=1)  # (R, h, M, ff)
-        heads, fired = PrefixSums.apply(scores, v, mapped, units, kernels)
+        more = variance.for_kernels(v) if variance else ()
+        heads, fired = PrefixSums.apply(kernels, scores, v, mapped, units, *more)
         return heads.transpose(1, 2).flatten(2), fired
     heads, fired = [], []
     for i in lengths:
@@ -130,17 +143,25 @@ class Windows(torch.autograd.Function):
 class PrefixSums(torch.autograd.Function):
     """Sums of `pool_prefixes` for all prefixes, by kernels.
 
-    The (prefix, token) pairs are not stored. The backward pass computes them again.
+    The heads and units of the (prefix, token) pairs are not stored. The backward pass computes them again.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, v: Tensor, mapped: Tensor, units: Tensor, kernels: ModuleType
+        ctx: Any,
+        kernels: ModuleType,
+        scores: Tensor,
+        v: Tensor,
+        mapped: Tensor,
+        units: Tensor,
+        *more: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Return heads (R, h, M, d) and fired (R, M, ff).
 
         Parameters
         ----------
+        kernels
+            Module of kernels.
         scores
             (R, h, M, M) scaled products of key j and query s.
         v
@@ -149,25 +170,26 @@ class PrefixSums(torch.autograd.Function):
             (R, h, M, ff) contributions of the values to the units.
         units
             (R, M, ff) contributions of the samples to the units.
-        kernels
-            Module of kernels.
+        more
+            If the tokens are normalized, the tensors of `TokenVariance.for_kernels`.
         """
-        inputs = [tensor.detach().contiguous() for tensor in (scores, v, mapped, units)]
+        inputs = [tensor.detach().contiguous() for tensor in (scores, v, mapped, units, *more)]
+        rows, samples = units.shape[:2]
         heads, fired = torch.empty_like(inputs[1]), torch.empty_like(inputs[3])
-        _run(kernels.forward, *inputs, heads, fired)
-        ctx.save_for_backward(*inputs)
-        ctx.kernels = kernels
+        scales = [units.new_empty(rows, samples * kernels.padded(samples))] if more else []
+        _run(kernels.forward, *inputs, heads, fired, *scales)
+        ctx.save_for_backward(*inputs, *scales)
+        ctx.kernels, ctx.inputs = kernels, len(inputs)
         return heads, fired
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d_heads: Tensor, d_fired: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        """Return the gradients of scores, v, mapped and units."""
-        inputs = ctx.saved_tensors
-        gradients = [torch.empty_like(tensor) for tensor in inputs]
-        _run(ctx.kernels.backward, *inputs, d_heads.contiguous(), d_fired.contiguous(), *gradients)
-        d_scores, d_v, d_mapped, d_units = gradients
-        return d_scores, d_v, d_mapped, d_units, None
+    def backward(ctx: Any, d_heads: Tensor, d_fired: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of the inputs."""
+        saved = ctx.saved_tensors  # the inputs, and the scales if the tokens are normalized
+        gradients = [torch.empty_like(tensor) for tensor in saved[: ctx.inputs]]
+        _run(ctx.kernels.backward, *saved, d_heads.contiguous(), d_fired.contiguous(), *gradients)
+        return None, *gradients
 
 
 def _run(kernel: Callable[..., None], *tensors: Tensor) -> None:
