@@ -68,31 +68,31 @@ def forward(
         Output arrays.
     """
     n_heads, samples = scores.shape[1:3]
-    softmax, values, pairs = _scratch(scores)
+    softmax, values, pairs = scratch(scores)
     block = np.empty(samples * LANES, scores.dtype)
     own = np.empty(padded(samples) * LANES, scores.dtype)
     zero = scores.dtype.type(0)
     for row in range(start, stop):
         for h in range(n_heads):
-            _weigh(scores[row, h], softmax[h])
+            weigh(scores[row, h], softmax[h])
         for low in range(0, v.shape[3], LANES):
             for h in range(n_heads):
-                _pack(v[row, h], low, values[h])
+                pack(v[row, h], low, values[h])
                 block[:] = zero
                 for s in range(0, samples, TOKENS):
-                    _attend(softmax[h], values[h], s, samples, pairs[h])
-                    _sum(pairs[h], s, samples, block)
-                _unpack(block, low, heads[row, h])
+                    attend(softmax[h], values[h], s, samples, pairs[h])
+                    add_tokens(pairs[h], s, samples, block)
+                unpack(block, low, heads[row, h])
         for low in range(0, units.shape[2], LANES):
-            _pack(units[row], low, own)
+            pack(units[row], low, own)
             for h in range(n_heads):
-                _pack(mapped[row, h], low, values[h])
+                pack(mapped[row, h], low, values[h])
             block[:] = zero
             for s in range(0, samples, TOKENS):
                 for h in range(n_heads):
-                    _attend(softmax[h], values[h], s, samples, pairs[h])
+                    attend(softmax[h], values[h], s, samples, pairs[h])
                 _fire(pairs, own, s, samples, block)
-            _unpack(block, low, fired[row])
+            unpack(block, low, fired[row])
 
 
 @compiled
@@ -112,7 +112,7 @@ def backward(
 ) -> None:
     """Write the gradients of the inputs of `forward`. The pairs are computed again."""
     n_heads, samples = scores.shape[1:3]
-    softmax, values, pairs = _scratch(scores)
+    softmax, values, pairs = scratch(scores)
     d_softmax = np.empty_like(softmax[:, 0])
     d_values = np.empty_like(values)
     d_pairs = np.empty_like(pairs[0])
@@ -123,34 +123,34 @@ def backward(
     for row in range(start, stop):
         d_softmax[:] = zero
         for h in range(n_heads):
-            _weigh(scores[row, h], softmax[h])
+            weigh(scores[row, h], softmax[h])
         for low in range(0, v.shape[3], LANES):
             for h in range(n_heads):
-                _pack(v[row, h], low, values[h])
-                _pack(d_heads[row, h], low, asked)
+                pack(v[row, h], low, values[h])
+                pack(d_heads[row, h], low, asked)
                 d_values[h] = zero
                 for s in range(0, samples, TOKENS):
-                    _attend(softmax[h], values[h], s, samples, pairs[h])
+                    attend(softmax[h], values[h], s, samples, pairs[h])
                     _unsum(asked, s, samples, d_pairs)
-                    _unattend(softmax[h], values[h], s, samples, pairs[h], d_pairs, d_softmax[h], d_values[h])
-                _unpack(d_values[h], low, d_v[row, h])
+                    unattend(softmax[h], values[h], s, samples, pairs[h], d_pairs, d_softmax[h], d_values[h])
+                unpack(d_values[h], low, d_v[row, h])
         for low in range(0, units.shape[2], LANES):
-            _pack(units[row], low, own)
-            _pack(d_fired[row], low, asked)
+            pack(units[row], low, own)
+            pack(d_fired[row], low, asked)
             for h in range(n_heads):
-                _pack(mapped[row, h], low, values[h])
+                pack(mapped[row, h], low, values[h])
             d_values[:] = zero
             for s in range(0, samples, TOKENS):
                 for h in range(n_heads):
-                    _attend(softmax[h], values[h], s, samples, pairs[h])
+                    attend(softmax[h], values[h], s, samples, pairs[h])
                 _unfire(pairs, own, asked, s, samples, d_pairs, d_own)
                 for h in range(n_heads):
-                    _unattend(softmax[h], values[h], s, samples, pairs[h], d_pairs, d_softmax[h], d_values[h])
+                    unattend(softmax[h], values[h], s, samples, pairs[h], d_pairs, d_softmax[h], d_values[h])
             for h in range(n_heads):
-                _unpack(d_values[h], low, d_mapped[row, h])
-            _unpack(d_own, low, d_units[row])
+                unpack(d_values[h], low, d_mapped[row, h])
+            unpack(d_own, low, d_units[row])
         for h in range(n_heads):
-            _unweigh(softmax[h], d_softmax[h], d_scores[row, h])
+            unweigh(softmax[h], d_softmax[h], d_scores[row, h])
 
 
 @compiled
@@ -160,7 +160,7 @@ def padded(samples: int) -> int:
 
 
 @compiled
-def _scratch(scores: Array) -> tuple[Array, Array, Array]:
+def scratch(scores: Array) -> tuple[Array, Array, Array]:
     """Allocate arrays for one row: softmax (h, 3, M·M'), values (h, M·LANES), pairs (h, M·PAIRS).
 
     softmax holds the weights, the decay factors and the inverse sums of weights. Values beyond M are finite
@@ -175,7 +175,7 @@ def _scratch(scores: Array) -> tuple[Array, Array, Array]:
 
 
 @compiled
-def _pack(array: Array, low: int, block: Array) -> None:
+def pack(array: Array, low: int, block: Array) -> None:
     """Copy the columns from `low` on of an array (M, n) to a block; missing columns and rows are 0."""
     rows, columns = array.shape
     width = min(LANES, columns - low)
@@ -188,7 +188,7 @@ def _pack(array: Array, low: int, block: Array) -> None:
 
 
 @compiled
-def _unpack(block: Array, low: int, array: Array) -> None:
+def unpack(block: Array, low: int, array: Array) -> None:
     """Copy a block to the columns from `low` on of an array (M, n)."""
     rows, columns = array.shape
     width = min(LANES, columns - low)
@@ -199,7 +199,7 @@ def _unpack(block: Array, low: int, array: Array) -> None:
 
 
 @compiled
-def _weigh(scores: Array, softmax: Array) -> None:
+def weigh(scores: Array, softmax: Array) -> None:
     """Write weights, decay factors and inverse sums of weights of an online softmax for scores (M, M).
 
     The shortest prefix of a token s has the samples j <= s. Weights of these are relative to their maximum,
@@ -238,7 +238,7 @@ def _weigh(scores: Array, softmax: Array) -> None:
 
 
 @compiled
-def _unweigh(softmax: Array, d_softmax: Array, d_scores: Array) -> None:
+def unweigh(softmax: Array, d_softmax: Array, d_scores: Array) -> None:
     """Write d_scores (M, M) from the gradients of the weights, which include those of their sums."""
     samples = len(d_scores)
     wide = padded(samples)
@@ -254,7 +254,7 @@ def _unweigh(softmax: Array, d_softmax: Array, d_scores: Array) -> None:
 
 
 @compiled
-def _attend(softmax: Array, values: Array, s: int, samples: int, pairs: Array) -> None:
+def attend(softmax: Array, values: Array, s: int, samples: int, pairs: Array) -> None:
     """Write the means of the values for the tokens from s on in the prefixes from s on to `pairs`."""
     wide = padded(samples)
     weights, decays, inverses = softmax[0], softmax[1], softmax[2]
@@ -279,7 +279,7 @@ def _attend(softmax: Array, values: Array, s: int, samples: int, pairs: Array) -
 
 
 @compiled
-def _unattend(
+def unattend(
     softmax: Array,
     values: Array,
     s: int,
@@ -326,7 +326,7 @@ def _unattend(
 
 
 @compiled
-def _sum(pairs: Array, s: int, samples: int, block: Array) -> None:
+def add_tokens(pairs: Array, s: int, samples: int, block: Array) -> None:
     """Add the pairs of each prefix, from s on, to a block."""
     for j in range(s, samples):
         x = load(block, j * LANES)
@@ -337,7 +337,7 @@ def _sum(pairs: Array, s: int, samples: int, block: Array) -> None:
 
 @compiled
 def _unsum(asked: Array, s: int, samples: int, d_pairs: Array) -> None:
-    """Write the gradient of the pairs in `_sum`, which is 0 for tokens that are not in the prefix."""
+    """Write the gradient of the pairs in `add_tokens`, which is 0 for tokens that are not in the prefix."""
     zero = fill(asked.dtype.type(0))
     for j in range(s, samples):
         x = load(asked, j * LANES)

@@ -17,16 +17,16 @@ from stopwise.models.networks.kernels.fused_prefix import (
     PAIRS,
     TOKENS,
     Array,
-    _attend,
-    _pack,
-    _scratch,
-    _sum,
-    _unattend,
-    _unpack,
-    _unweigh,
-    _weigh,
+    add_tokens,
+    attend,
     compiled,
+    pack,
     padded,
+    scratch,
+    unattend,
+    unpack,
+    unweigh,
+    weigh,
 )
 from stopwise.models.networks.kernels.simd import (
     LANES,
@@ -84,7 +84,7 @@ def forward(
         Output array for the inverse standard deviations of token s in the prefix up to j.
     """
     n_heads, samples = scores.shape[1:3]
-    softmax, values, pairs = _scratch(scores)
+    softmax, values, pairs = scratch(scores)
     own_values, means = np.empty_like(values[0]), np.empty_like(pairs[0])
     block = np.empty(samples * LANES, scores.dtype)
     token = np.empty(padded(samples) * LANES, scores.dtype)
@@ -94,33 +94,33 @@ def forward(
         variances = scales[row]
         variances[:] = zero
         for h in range(n_heads):
-            _weigh(scores[row, h], softmax[h])
+            weigh(scores[row, h], softmax[h])
         for g in range(n_heads):
             for low in range(0, v.shape[3], LANES):
-                _pack(v[row, g], low, own_values)
-                _pack(cross[row, g], low, token)
+                pack(v[row, g], low, own_values)
+                pack(cross[row, g], low, token)
                 for h in range(n_heads):
-                    _pack(squared[row, h, g], low, values[h])
+                    pack(squared[row, h, g], low, values[h])
                 block[:] = zero
                 for s in range(0, samples, TOKENS):
-                    _attend(softmax[g], own_values, s, samples, means)
-                    _sum(means, s, samples, block)
+                    attend(softmax[g], own_values, s, samples, means)
+                    add_tokens(means, s, samples, block)
                     for h in range(n_heads):
-                        _attend(softmax[h], values[h], s, samples, pairs[h])
+                        attend(softmax[h], values[h], s, samples, pairs[h])
                     _vary(means, pairs, token, s, samples, variances)
-                _unpack(block, low, heads[row, g])
+                unpack(block, low, heads[row, g])
         _scale(own[row], variances)
         for low in range(0, units.shape[2], LANES):
-            _pack(units[row], low, token)
-            _pack(bias[row], low, shift)
+            pack(units[row], low, token)
+            pack(bias[row], low, shift)
             for h in range(n_heads):
-                _pack(mapped[row, h], low, values[h])
+                pack(mapped[row, h], low, values[h])
             block[:] = zero
             for s in range(0, samples, TOKENS):
                 for h in range(n_heads):
-                    _attend(softmax[h], values[h], s, samples, pairs[h])
+                    attend(softmax[h], values[h], s, samples, pairs[h])
                 _fire(pairs, token, shift, variances, s, samples, block)
-            _unpack(block, low, fired[row])
+            unpack(block, low, fired[row])
 
 
 @compiled
@@ -149,7 +149,7 @@ def backward(
 ) -> None:
     """Write the gradients of the inputs of `forward`, given the scales. All else is computed again."""
     n_heads, samples = scores.shape[1:3]
-    softmax, values, pairs = _scratch(scores)
+    softmax, values, pairs = scratch(scores)
     own_values, means = np.empty_like(values[0]), np.empty_like(pairs[0])
     d_softmax, d_variances = np.empty_like(softmax[:, 0]), np.empty_like(softmax[0, 0])
     d_values, d_own_values = np.empty_like(values), np.empty_like(own_values)
@@ -163,19 +163,19 @@ def backward(
         d_softmax[:] = zero
         d_variances[:] = zero
         for h in range(n_heads):
-            _weigh(scores[row, h], softmax[h])
+            weigh(scores[row, h], softmax[h])
         for low in range(0, units.shape[2], LANES):
-            _pack(units[row], low, token)
-            _pack(bias[row], low, shift)
-            _pack(d_fired[row], low, asked)
+            pack(units[row], low, token)
+            pack(bias[row], low, shift)
+            pack(d_fired[row], low, asked)
             for h in range(n_heads):
-                _pack(mapped[row, h], low, values[h])
+                pack(mapped[row, h], low, values[h])
             d_values[:] = zero
             d_token[:] = zero
             d_shift[:] = zero
             for s in range(0, samples, TOKENS):
                 for h in range(n_heads):
-                    _attend(softmax[h], values[h], s, samples, pairs[h])
+                    attend(softmax[h], values[h], s, samples, pairs[h])
                 _unfire(
                     pairs,
                     token,
@@ -190,37 +190,37 @@ def backward(
                     d_variances,
                 )
                 for h in range(n_heads):
-                    _unattend(softmax[h], values[h], s, samples, pairs[h], d_pairs, d_softmax[h], d_values[h])
+                    unattend(softmax[h], values[h], s, samples, pairs[h], d_pairs, d_softmax[h], d_values[h])
             for h in range(n_heads):
-                _unpack(d_values[h], low, d_mapped[row, h])
-            _unpack(d_token, low, d_units[row])
-            _unpack(d_shift, low, d_bias[row])
+                unpack(d_values[h], low, d_mapped[row, h])
+            unpack(d_token, low, d_units[row])
+            unpack(d_shift, low, d_bias[row])
         _unscale(scales[row], d_variances, d_own[row])
         for g in range(n_heads):
             for low in range(0, v.shape[3], LANES):
-                _pack(v[row, g], low, own_values)
-                _pack(cross[row, g], low, token)
-                _pack(d_heads[row, g], low, asked)
+                pack(v[row, g], low, own_values)
+                pack(cross[row, g], low, token)
+                pack(d_heads[row, g], low, asked)
                 for h in range(n_heads):
-                    _pack(squared[row, h, g], low, values[h])
+                    pack(squared[row, h, g], low, values[h])
                 d_values[:] = zero
                 d_own_values[:] = zero
                 for s in range(0, samples, TOKENS):
-                    _attend(softmax[g], own_values, s, samples, means)
+                    attend(softmax[g], own_values, s, samples, means)
                     for h in range(n_heads):
-                        _attend(softmax[h], values[h], s, samples, pairs[h])
+                        attend(softmax[h], values[h], s, samples, pairs[h])
                     _unvary(means, pairs, token, asked, d_variances, s, samples, d_means, d_pairs, d_token)
-                    _unattend(softmax[g], own_values, s, samples, means, d_means, d_softmax[g], d_own_values)
+                    unattend(softmax[g], own_values, s, samples, means, d_means, d_softmax[g], d_own_values)
                     for h in range(n_heads):
-                        _unattend(
+                        unattend(
                             softmax[h], values[h], s, samples, pairs[h], d_pairs, d_softmax[h], d_values[h]
                         )
                 for h in range(n_heads):
-                    _unpack(d_values[h], low, d_squared[row, h, g])
-                _unpack(d_own_values, low, d_v[row, g])
-                _unpack(d_token, low, d_cross[row, g])
+                    unpack(d_values[h], low, d_squared[row, h, g])
+                unpack(d_own_values, low, d_v[row, g])
+                unpack(d_token, low, d_cross[row, g])
         for h in range(n_heads):
-            _unweigh(softmax[h], d_softmax[h], d_scores[row, h])
+            unweigh(softmax[h], d_softmax[h], d_scores[row, h])
 
 
 @compiled
@@ -266,7 +266,7 @@ def _unvary(
     d_pairs: Array,
     d_cross: Array,
 ) -> None:
-    """Write the gradients of means and pairs in `_sum` and `_vary`, and of the tokens' part in `_vary`."""
+    """Write the gradients of means, pairs and the tokens' part in `_vary`; of means also in `add_tokens`."""
     wide = padded(samples)
     zero = fill(asked.dtype.type(0))
     for k in range(TOKENS):
@@ -304,9 +304,8 @@ def _unscale(scales: Array, d_variances: Array, d_own: Array) -> None:
     samples = len(d_own)
     wide = padded(samples)
     zero, half = d_own.dtype.type(0), d_own.dtype.type(0.5)
-    top = d_own.dtype.type(1) / np.sqrt(
-        np.finfo(d_own.dtype).tiny
-    )  # the variance was too small, and constant
+    # A variance that was too small was replaced by a constant.
+    top = d_own.dtype.type(1) / np.sqrt(np.finfo(d_own.dtype).tiny)
     d_own[:] = zero
     for j in range(samples):
         row, d_row = scales[j * wide : (j + 1) * wide], d_variances[j * wide : (j + 1) * wide]
