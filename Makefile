@@ -90,10 +90,11 @@ figures: setup
 	for figure in fig1 fig2 precision; do $(BIN)/stopwise reproduce $$figure --preset medium --stored --out results/gaussian; done
 	$(BIN)/stopwise reproduce precision --preset paper --world gaussian-a2 --world gaussian-a1 --stored --out results/gaussian
 	$(BIN)/stopwise reproduce guarantees --preset medium --stored --out results/guarantees
-	for data in nosaic_mnist ucf101_14_vgg16 jhmdb21 uci_hapt ucr_ecg5000 utd_mhad_skeleton; do $(BIN)/stopwise reproduce fig4 --data $$data --preset medium --stored --out results/real; done
+	for data in nosaic_mnist ucf101_14_vgg16 jhmdb21 uci_hapt ucr_ecg5000 utd_mhad_skeleton physionet2012 ucr_electricdevices; do $(BIN)/stopwise reproduce fig4 --data $$data --preset medium --stored --out results/real; done
 	for data in ucf101_14_vgg16 jhmdb21; do $(BIN)/stopwise reproduce fig4 --data $$data --protocol paper --preset medium --stored --out results/real; done
 	$(BIN)/stopwise reproduce archive --preset full --stored --out results/archive
 	$(BIN)/python tools/bench_table.py
+	$(BIN)/python tools/result_tables.py
 	$(BIN)/python docs/examples/deadline.py docs/img/deadline
 	$(BIN)/python docs/examples/decision_gif.py docs/img/decision.gif
 
