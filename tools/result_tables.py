@@ -25,6 +25,8 @@ DATA = {
     "physionet2012": "PhysioNet 2012",
     "ucr_electricdevices": "ElectricDevices",
 }
+PRESETS = {"paper": "80k", "medium": "20k"}
+WORLDS = {"a2": "a=2", "a1": "a=1"}
 # Panels and conditions of figure 2 that repeat the runs of the first condition.
 IN_THE_FIRST_ROW = (("loss", "LSEL"), ("LayerNorm", "off"), ("pooling", "NSP"))
 BY_PROTOCOL = ("ucf101_14_vgg16", "jhmdb21")
@@ -34,7 +36,14 @@ Json = Any  # a value of a file of results
 
 def main() -> None:
     """Replace the tables between the markers."""
-    for preset in ("medium", "paper"):
+    compared = {
+        f"{size}, {title}": _load(f"gaussian/main-{preset}.json")[world]
+        for preset, size in PRESETS.items()
+        for world, title in WORLDS.items()
+    }
+    replace_table(GAUSSIAN_PAGE, "main", _main(compared))
+    replace_table(GAUSSIAN_PAGE, "main by truth", _main_by_truth(compared))
+    for preset in PRESETS:
         chosen = _load(f"gaussian/fig2-{preset}.json")
         by_truth = _load(f"gaussian/fig2-{preset}-by-truth.json")
         for world in chosen:
@@ -55,6 +64,44 @@ def _load(name: str) -> Json:
     return table
 
 
+def _main(compared: dict[str, Json]) -> str:
+    """Return the table of the main comparison: models by worlds, with slopes and p-values."""
+    text = head("model", *(cell for title in compared for cell in (title, "slope")))
+    for model in MODELS:
+        cells = []
+        for found in compared.values():
+            one = found["models"][model]
+            cells += [_error(one["llr_error"]) + _tested(found["p"], model), f"{one['slope']['mean']:.2f}"]
+        text += row(model, *cells)
+    bounds = [_rounded(found["limit"]["longest"]) for found in compared.values()]
+    limits = [cell for bound in bounds for cell in (f"*{bound}*", "")]
+    return text + row("*linear model without penalty, one draw*", *limits)
+
+
+def _main_by_truth(compared: dict[str, Json]) -> str:
+    """Return the errors and the range of slopes of both choices of the epoch: models by worlds."""
+    text = head("model", "chosen by", *compared)
+    for model in MODELS:
+        cells: dict[str, list[str]] = {"validation loss": [], "true LLRs": []}
+        for found in compared.values():
+            one = found["models"][model]
+            parts = ((one, found["p"]), (one["by_truth"], found["p_by_truth"]))
+            for own, (part, p) in zip(cells.values(), parts):
+                own.append(f"{_error(part['llr_error'])}{_tested(p, model)}, {_range(part['slopes'])}")
+        for choice, own in cells.items():
+            text += row(model, choice, *own)
+    return text
+
+
+def _tested(p: Json, model: str) -> str:
+    """Return the p-value of a proposed model in brackets."""
+    return "" if model not in p else f" (p {_p(p[model])})" if p[model] < 1 else " (not better)"
+
+
+def _range(slopes: list[float]) -> str:
+    return f"{min(slopes):.2f}–{max(slopes):.2f}"
+
+
 def _conditions(chosen: Json, by_truth: Json) -> str:
     """Return a table of figure 2: conditions by models, in brackets the choice by the true LLRs."""
     text = head("condition", *MODELS, "runs")
@@ -69,17 +116,25 @@ def _conditions(chosen: Json, by_truth: Json) -> str:
     return text
 
 
-def _error(one: Json | None, by_truth: Json | None) -> str:
+def _error(one: Json | None, by_truth: Json | None = None) -> str:
     """Return the mean LLR error, its standard error, and in brackets the mean by the true LLRs."""
     if one is None:
         return "–"
-    digits = 2 if one["mean"] < 2 else 1 if one["mean"] < 100 else 0
-    text = f"{one['mean']:.{digits}f}"
+    digits = _digits(one["mean"])
+    text = _rounded(one["mean"])
     if one["sem"] is not None:
         text += f" ± {one['sem']:.{digits}f}"
     if by_truth is not None:
         text += f" ({by_truth['mean']:.{digits}f})"
     return text
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.{_digits(value)}f}"
+
+
+def _digits(value: float) -> int:
+    return 2 if value < 2 else 1 if value < 100 else 0
 
 
 def _areas(found: dict[str, Json]) -> str:

@@ -65,12 +65,18 @@ def reproduce(
         runs = {model: {key: values(results, world, model, MAIN, key) for key in KEYS} for model in MODELS}
         runs = {model: columns for model, columns in runs.items() if columns["llr_error"]}
         errors = {model: columns["llr_error"] for model, columns in runs.items()}
+        by_truth = {model: values(results, world, model, MAIN, f"{BY_TRUTH}llr_error") for model in runs}
         table[world] = {
             "limit": bounds[world],
             "p": p_of_beating(errors, list(PROPOSED), list(BASELINES)),
+            "p_by_truth": p_of_beating(by_truth, list(PROPOSED), list(BASELINES)),
             "models": {
                 model: {key: mean_and_sem(columns[key]) for key in KEYS}
-                | {"runs": len(errors[model]), "by_truth": _by_truth(results, world, model)}
+                | {
+                    "slopes": [round(slope, 3) for slope in columns["slope"]],
+                    "runs": len(errors[model]),
+                    "by_truth": _by_truth(results, world, model),
+                }
                 for model, columns in runs.items()
             },
         }
@@ -94,4 +100,5 @@ def reproduce(
 def _by_truth(results: Mapping[str, Result], world: str, model: str) -> dict[str, Any]:
     """Return error and slope of the weights with the smallest LLR error on validation series, if recorded."""
     columns = {key: values(results, world, model, MAIN, f"{BY_TRUTH}{key}") for key in ("llr_error", "slope")}
-    return {key: mean_and_sem(runs) for key, runs in columns.items() if runs}
+    found: dict[str, Any] = {key: mean_and_sem(runs) for key, runs in columns.items() if runs}
+    return found | {"slopes": [round(slope, 3) for slope in columns["slope"]]}
