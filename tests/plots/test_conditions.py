@@ -40,3 +40,12 @@ def test_limits_are_lines_and_starred_conditions_are_shaded():
     assert levels == [{1.6}, {1.6}, {102.0}, {102.0}]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["lstm", "ours", "statistical limit", "predicting 0"]
+
+
+def test_stars_do_not_cover_errors():
+    figure = plots.llr_errors_by_condition(ROWS, starred={"a = 1": {"dropout": ["0", "0.01"]}})
+    figure.draw_without_rendering()
+    panel = figure.axes[1]
+    lowest = min(star.get_window_extent().y0 for star in panel.texts)
+    highest = panel.transData.transform((0, 95.0))[1]
+    assert lowest > highest
