@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,12 @@ def path(tmp_path):
 
 def jobs(numbers, log):
     return [Job(f"n{x}", {"x": x, "log": log}) for x in numbers]
+
+
+def warn_as_joblib(x, log):
+    warnings.warn("A worker stopped while some jobs were given to the executor. ...", UserWarning)
+    warnings.warn(f"job {x} has something to say", UserWarning)
+    return square(x, log)
 
 
 def run(jobs, path):
@@ -131,6 +138,12 @@ def test_results_do_not_depend_on_the_number_of_processes(path, log):
     result = sweep(square, jobs([1, 2, 3], log), path, title="squares", workers=2, progress=False)
     assert result == {f"n{x}": {"square": x * x} for x in (1, 2, 3)}
     assert run(jobs([1, 2, 3], log), path) == result
+
+
+def test_replaced_workers_are_not_reported(path, log):
+    with pytest.warns(UserWarning, match="job 2 has something to say") as caught:
+        sweep(warn_as_joblib, jobs([2], log), path, title="squares", workers=1, progress=False)
+    assert len(caught) == 1
 
 
 def test_jobs_with_the_same_name_run_once(path, log):

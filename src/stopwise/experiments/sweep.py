@@ -7,6 +7,7 @@ Any joblib backend works: inside ``joblib.parallel_config("dask")`` the jobs run
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -92,7 +93,7 @@ def sweep(
     if again is not None:
         found = {name: result for name, result in found.items() if not again(result)}
     missing = [job for name, job in wanted.items() if name not in found]
-    with Reporter(title, len(wanted), progress) as reporter:
+    with Reporter(title, len(wanted), progress) as reporter, _workers_may_be_replaced():
         reporter.skip(len(found))
         parallel = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="1*n_jobs")
         for record in parallel(delayed(_do)(work, job) for job in missing):
@@ -100,6 +101,14 @@ def sweep(
             found[record["name"]] = record["result"]
             reporter.advance(record["name"])
     return {name: found[name] for name in wanted}
+
+
+@contextmanager
+def _workers_may_be_replaced() -> Iterator[None]:
+    """Hide joblib's warning that it starts a new process for one that held much memory: no job is lost."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
+        yield
 
 
 @contextmanager
