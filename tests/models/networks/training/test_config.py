@@ -29,6 +29,7 @@ from stopwise.models import Training
         ({"device": 1.5}, "`device` must be a torch device"),
         ({"weight_average": 0}, r"`weight_average` must be in \(0, 1\]"),
         ({"weight_average": 1.5}, r"`weight_average` must be in \(0, 1\]"),
+        ({"epsilon": 0}, r"`epsilon` must be in \(0, inf\); got 0"),
         ({"epoch_series": 0}, "`epoch_series` must be >= 1"),
         ({"devices": 0}, "`devices` must be in \\[1, 4096\\]"),
     ],

@@ -71,9 +71,12 @@ def test_losses_are_averaged_by_class_over_all_data(unequal, ratio, batch_size):
     assert record["validation_loss"] == pytest.approx(loss_by_definition(net, held, ratio), rel=1e-5)
 
 
-def test_step_on_full_batch_uses_gradient_of_class_averaged_loss():
+# The first step of RMSprop divides the gradient by the root of 1/100 of its square, that of Adam by its own.
+@pytest.mark.parametrize(("optimizer", "share"), [("rmsprop", 0.1), ("adam", 1.0)])
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-2])
+def test_step_on_full_batch_uses_gradient_of_class_averaged_loss(optimizer, share, epsilon):
     data, net, twin = world(unequal=True), network(), network()
-    train(net, task(data, max_epochs=1, batch_size=1000, optimizer="rmsprop"))
+    train(net, task(data, max_epochs=1, batch_size=1000, optimizer=optimizer, epsilon=epsilon))
     total = torch.zeros(())
     for i, k in enumerate(data.y):
         x, _ = data.read(np.array([i]))
@@ -82,8 +85,7 @@ def test_step_on_full_batch_uses_gradient_of_class_averaged_loss():
         total = total + loss / (3 * np.count_nonzero(data.y == k))
     total.backward()
     for (name, p), after in zip(twin.named_parameters(), net.parameters()):
-        # The first step of RMSprop divides the gradient by the root of 1/100 of its square.
-        expected = p - 1e-3 * p.grad / (0.1 * p.grad.abs() + 1e-8)
+        expected = p - 1e-3 * p.grad / (share * p.grad.abs() + epsilon)
         torch.testing.assert_close(after, expected, rtol=1e-3, atol=1e-5, msg=name)
 
 

@@ -47,6 +47,10 @@ class Training(BaseEstimator):
     weight_average
         Decay per step of a running average of the weights, in (0, 1], such as 0.999; 1 is the average of all
         steps. If not None, validation, and the trained network, use the average.
+    epsilon
+        Number that the optimizer adds to the root mean square of each gradient before it divides by it, ε. A
+        weight whose gradients are much smaller hardly moves. With a tiny ε it moves as fast as all others,
+        in directions that noise decides.
     epoch_series
         Number of series per epoch. If not None and smaller than the number of training series, a pass over
         the training series has several epochs, so that the network is validated more often.
@@ -72,6 +76,7 @@ class Training(BaseEstimator):
         device: str = "cpu",
         devices: int = 1,
         weight_average: float | None = None,
+        epsilon: float = 1e-8,
         epoch_series: int | None = None,
     ) -> None:
         self.max_epochs = max_epochs
@@ -86,6 +91,7 @@ class Training(BaseEstimator):
         self.device = device
         self.devices = devices
         self.weight_average = weight_average
+        self.epsilon = epsilon
         self.epoch_series = epoch_series
 
     def checked(self, **changes: Any) -> Self:
@@ -112,8 +118,8 @@ class Training(BaseEstimator):
         for name in ("max_epochs", "batch_size"):
             given[name] = check_integer(name, given[name], 1)
         given["devices"] = check_integer("devices", given["devices"], 1, MOST_DEVICES)
-        rate = check_real("learning_rate", given["learning_rate"], 0, open_low=True, open_high=True)
-        given["learning_rate"] = rate
+        for name in ("learning_rate", "epsilon"):
+            given[name] = check_real(name, given[name], 0, open_low=True, open_high=True)
         check_choice("optimizer", given["optimizer"], OPTIMIZERS)
         check_choice("schedule", given["schedule"], SCHEDULES)
         given["weight_decay"] = check_real("weight_decay", given["weight_decay"], 0, open_high=True)

@@ -295,8 +295,8 @@ def _optimizer(net: nn.Module, training: Training) -> torch.optim.Optimizer:
         {"params": [learned[name] for name in free]},
     ]
     if training.optimizer == "adam":
-        return torch.optim.Adam(groups, lr=training.learning_rate, fused=True)
-    return torch.optim.RMSprop(groups, lr=training.learning_rate)
+        return torch.optim.Adam(groups, lr=training.learning_rate, eps=training.epsilon, fused=True)
+    return torch.optim.RMSprop(groups, lr=training.learning_rate, eps=training.epsilon)
 
 
 def _note(record: dict[str, float]) -> str:
