@@ -30,6 +30,30 @@ WORLDS = {"a2": "a=2", "a1": "a=1"}
 # Panels and conditions of figure 2 that repeat the runs of the first condition.
 IN_THE_FIRST_ROW = (("loss", "LSEL"), ("LayerNorm", "off"), ("pooling", "NSP"))
 BY_PROTOCOL = ("ucf101_14_vgg16", "jhmdb21")
+DRIFT = {
+    "rate-0.001": "constant rate 0.001",
+    "rate-0.003": "constant rate 0.003",
+    "rate-0.0003": "constant rate 0.0003",
+    "rate-0.01": "constant rate 0.01",
+    "rate-0.001-cosine": "cosine, 0.001",
+    "rate-0.003-cosine": "cosine, 0.003",
+    "rate-0.0003-cosine": "cosine, 0.0003",
+    "rate-0.01-cosine": "cosine, 0.01",
+    "average-0.999": "average of weights, decay 0.999",
+    "average-1": "average of all weights",
+    "alpha-0.01": "α = 0.01",
+    "alpha-0.1": "α = 0.1",
+    "alpha-10": "α = 10",
+    "forget-0": "forget bias 0",
+    "forget-2": "forget bias 2",
+    "forget-3": "forget bias 3",
+    "forget-4": "forget bias 4",
+    "forget-4-rate-0.003": "forget bias 4, rate 0.003",
+    "forget-4-average-0.999": "forget bias 4, average 0.999",
+    "forget-4-cosine": "forget bias 4, cosine, 0.003",
+    "clip-1": "gradients clipped at 1",
+    "clip-0.1": "gradients clipped at 0.1",
+}
 
 Json = Any  # a value of a file of results
 
@@ -49,6 +73,7 @@ def main() -> None:
         for world in chosen:
             table = _conditions(chosen[world]["panels"], by_truth.get(world, {}).get("panels", {}))
             replace_table(GAUSSIAN_PAGE, f"fig2 {preset} {world}", table)
+    replace_table(GAUSSIAN_PAGE, "drift", _drift(_load("gaussian/drift-paper.json")))
     found = {name: _load(f"real/fig4-{name}-medium.json") for name in DATA}
     by_protocol = {name: _load(f"real/fig4-{name}-medium-paper-protocol.json") for name in BY_PROTOCOL}
     replace_table(REAL_PAGE, "areas", _areas(found))
@@ -99,7 +124,20 @@ def _tested(p: Json, model: str) -> str:
 
 
 def _range(slopes: list[float]) -> str:
-    return f"{min(slopes):.2f}–{max(slopes):.2f}"
+    least, most = f"{min(slopes):.2f}", f"{max(slopes):.2f}"
+    return least if least == most else f"{least}–{most}"
+
+
+def _drift(found: Json) -> str:
+    """Return errors and slopes of both choices of the epoch, by setting."""
+    choices = ("chosen by validation loss: error", "slope", "chosen by true LLRs: error", "slope")
+    text = head("setting", "runs", *choices)
+    for condition, one in found.items():
+        cells = []
+        for choice in ("by_validation_loss", "by_truth"):
+            cells += [_error(one[choice]["llr_error"]), _range(one[choice]["slopes"])]
+        text += row(DRIFT[condition], str(one["runs"]), *cells)
+    return text
 
 
 def _conditions(chosen: Json, by_truth: Json) -> str:
