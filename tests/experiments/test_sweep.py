@@ -37,8 +37,8 @@ def jobs(numbers, log):
 
 
 def warn_as_joblib(x, log):
-    warnings.warn("A worker stopped while some jobs were given to the executor. ...", UserWarning)
-    warnings.warn(f"job {x} has something to say", UserWarning)
+    warnings.warn("A worker stopped while some jobs were given to the executor. ...", stacklevel=2)
+    warnings.warn(f"job {x} has something to say", stacklevel=2)
     return square(x, log)
 
 

@@ -28,6 +28,7 @@ CHECKS = 8  # validations per pass
 VALIDATION = 4000  # largest number of validation series
 BASE: Settings = {"training.learning_rate": 1e-3, "training.schedule": "constant"}
 BASE_NAME = "rate-0.001"
+DECAYING: Settings = {"training.learning_rate": 5e-3, "training.schedule": "cosine"}
 
 
 def _rates(schedule: str, ending: str) -> dict[str, Settings]:
@@ -65,6 +66,12 @@ PANELS: dict[str, dict[str, Settings]] = {
             "training.learning_rate": 3e-3,
             "training.schedule": "cosine",
         },
+    },
+    "ε of Adam": {
+        "rate-0.005-cosine": DECAYING,
+        "epsilon-0.0001": DECAYING | {"training.epsilon": 1e-4},
+        "epsilon-0.001": DECAYING | {"training.epsilon": 1e-3},
+        "epsilon-0.01": DECAYING | {"training.epsilon": 1e-2},
     },
     "clipping": {
         BASE_NAME: {},
