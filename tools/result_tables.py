@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pages import head, replace_table, row
+from stopwise.experiments.drift import LABELS
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -30,30 +31,6 @@ WORLDS = {"a2": "a=2", "a1": "a=1"}
 # Panels and conditions of figure 2 that repeat the runs of the first condition.
 IN_THE_FIRST_ROW = (("loss", "LSEL"), ("LayerNorm", "off"), ("pooling", "NSP"))
 BY_PROTOCOL = ("ucf101_14_vgg16", "jhmdb21")
-DRIFT = {
-    "rate-0.001": "constant rate 0.001",
-    "rate-0.003": "constant rate 0.003",
-    "rate-0.0003": "constant rate 0.0003",
-    "rate-0.01": "constant rate 0.01",
-    "rate-0.001-cosine": "cosine, 0.001",
-    "rate-0.003-cosine": "cosine, 0.003",
-    "rate-0.0003-cosine": "cosine, 0.0003",
-    "rate-0.01-cosine": "cosine, 0.01",
-    "average-0.999": "average of weights, decay 0.999",
-    "average-1": "average of all weights",
-    "alpha-0.01": "α = 0.01",
-    "alpha-0.1": "α = 0.1",
-    "alpha-10": "α = 10",
-    "forget-0": "forget bias 0",
-    "forget-2": "forget bias 2",
-    "forget-3": "forget bias 3",
-    "forget-4": "forget bias 4",
-    "forget-4-rate-0.003": "forget bias 4, rate 0.003",
-    "forget-4-average-0.999": "forget bias 4, average 0.999",
-    "forget-4-cosine": "forget bias 4, cosine, 0.003",
-    "clip-1": "gradients clipped at 1",
-    "clip-0.1": "gradients clipped at 0.1",
-}
 
 Json = Any  # a value of a file of results
 
@@ -136,7 +113,7 @@ def _drift(found: Json) -> str:
         cells = []
         for choice in ("by_validation_loss", "by_truth"):
             cells += [_error(one[choice]["llr_error"]), _range(one[choice]["slopes"])]
-        text += row(DRIFT[condition], str(one["runs"]), *cells)
+        text += row(LABELS[condition], str(one["runs"]), *cells)
     return text
 
 

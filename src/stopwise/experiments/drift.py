@@ -67,7 +67,7 @@ PANELS: dict[str, dict[str, Settings]] = {
             "training.schedule": "cosine",
         },
     },
-    "ε of Adam": {
+    "ε of the optimizer": {
         "rate-0.005-cosine": DECAYING,
         "epsilon-0.0001": DECAYING | {"training.epsilon": 1e-4},
         "epsilon-0.001": DECAYING | {"training.epsilon": 1e-3},
@@ -78,6 +78,35 @@ PANELS: dict[str, dict[str, Settings]] = {
         "clip-1": {"training.gradient_clip": 1.0},
         "clip-0.1": {"training.gradient_clip": 0.1},
     },
+}
+
+LABELS = {
+    "rate-0.001": "constant rate 0.001",
+    "rate-0.003": "constant rate 0.003",
+    "rate-0.0003": "constant rate 0.0003",
+    "rate-0.01": "constant rate 0.01",
+    "rate-0.001-cosine": "cosine, 0.001",
+    "rate-0.003-cosine": "cosine, 0.003",
+    "rate-0.0003-cosine": "cosine, 0.0003",
+    "rate-0.01-cosine": "cosine, 0.01",
+    "average-0.999": "average of weights, decay 0.999",
+    "average-1": "average of all weights",
+    "alpha-0.01": "α = 0.01",
+    "alpha-0.1": "α = 0.1",
+    "alpha-10": "α = 10",
+    "forget-0": "forget bias 0",
+    "forget-2": "forget bias 2",
+    "forget-3": "forget bias 3",
+    "forget-4": "forget bias 4",
+    "forget-4-rate-0.003": "forget bias 4, rate 0.003",
+    "forget-4-average-0.999": "forget bias 4, average 0.999",
+    "forget-4-cosine": "forget bias 4, cosine, 0.003",
+    "rate-0.005-cosine": "cosine, 0.005",
+    "epsilon-0.0001": "ε = 1e-4, cosine, 0.005",
+    "epsilon-0.001": "ε = 1e-3, cosine, 0.005",
+    "epsilon-0.01": "ε = 1e-2, cosine, 0.005",
+    "clip-1": "gradients clipped at 1",
+    "clip-0.1": "gradients clipped at 0.1",
 }
 
 
@@ -174,7 +203,9 @@ def _figure(runs: Mapping[str, list[Result]], sizes: Preset) -> Any:
     steps = sizes.epoch_series / BATCH
     panels = {
         panel: {
-            condition: [one["watched"] for one in runs[condition]] for condition in cells if runs[condition]
+            LABELS[condition]: [one["watched"] for one in runs[condition]]
+            for condition in cells
+            if runs[condition]
         }
         for panel, cells in PANELS.items()
     }

@@ -20,6 +20,7 @@ from stopwise.plots.style import (
 )
 
 Run = Mapping[str, Sequence[float]]
+COLUMNS = 4  # largest number of panels next to each other in a figure of its own
 
 
 def llr_drift(
@@ -59,7 +60,7 @@ def llr_drift(
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['LLR error (nats)', 'slope']
     """
-    canvas = _two_rows(len(panels)) if ax is None else drawing(ax, 2 * len(panels), 0, 0)
+    canvas = _pairs(len(panels)) if ax is None else drawing(ax, 2 * len(panels), 0, 0)
     grid = np.array(canvas.panels, dtype=object).reshape(2, len(panels))
     for column, (panel, conditions) in zip(grid.T, panels.items()):
         top, bottom = column
@@ -76,16 +77,28 @@ def llr_drift(
                     axes.plot(at, line, **line_style(i) | {"lw": 1.6}, label=label)
                     axes.plot(at[best], line[best], "o", color=COLORS[i % len(COLORS)], ms=6)
         bottom.legend(frameon=False, fontsize=8)
+        log_axis(top)
         for axes in column:
             axes.spines[["top", "right"]].set_visible(False)
-    for axes in grid[0]:
-        log_axis(axes)
-    grid[0, 0].set_ylabel("LLR error (nats)")
-    grid[1, 0].set_ylabel("slope")
+    for column in grid.T[:: COLUMNS if canvas.own else len(panels)]:
+        column[0].set_ylabel("LLR error (nats)")
+        column[1].set_ylabel("slope")
     return canvas.finish(title, [])
 
 
-def _two_rows(columns: int) -> Drawing:
-    figure = NotebookFigure(figsize=(2.6 * columns + 1.2, 5.6), layout="constrained")
-    grid = figure.subplots(2, columns, sharex=True, sharey="row", squeeze=False)
-    return Drawing(figure, grid.ravel().tolist(), own=True)
+def _pairs(count: int) -> Drawing:
+    """Return `count` panels of the error, then as many of the slope below them, some next to each other."""
+    columns, blocks = min(count, COLUMNS), -(-count // COLUMNS)
+    size = (2.6 * columns + 1.2, 5.4 * blocks + 0.2)
+    figure = NotebookFigure(figsize=size, layout="constrained")
+    grid = figure.subplots(2 * blocks, columns, sharex=True, squeeze=False)
+    rows = [grid[first::2].ravel() for first in (0, 1)]  # of the error, of the slope
+    for row in rows:
+        for number, axes in enumerate(row):
+            axes.xaxis.set_tick_params(labelbottom=row is rows[1])
+            if number >= count:
+                axes.remove()
+            elif number:
+                axes.sharey(row[0])
+                axes.yaxis.set_tick_params(labelleft=number % columns == 0)
+    return Drawing(figure, [axes for row in rows for axes in row[:count]], own=True)
