@@ -39,7 +39,7 @@ def tiny(monkeypatch):
 
 # Each dict lists figures that share runs, with their numbers of pictures.
 FAMILIES = [
-    {"fig2": 2, "fig1": 4, "fig5": 3, "main": 4, "alpha": 1, "epsilon": 1},
+    {"fig2": 2, "fig1": 4, "fig5": 3, "main": 4, "alpha": 1},
     {"drift": 1},
     {"precision": 7},
     {"guarantees": 1},

@@ -12,19 +12,7 @@ import typer
 
 from stopwise.cli.common import app, console
 
-FIGURES = (
-    "fig1",
-    "fig2",
-    "fig4",
-    "fig5",
-    "main",
-    "drift",
-    "alpha",
-    "epsilon",
-    "precision",
-    "guarantees",
-    "archive",
-)
+FIGURES = ("fig1", "fig2", "fig4", "fig5", "main", "drift", "alpha", "precision", "guarantees", "archive")
 ARCHIVE_PRESETS = ("quick", "medium", "full")
 ALL = "all"  # all but the archive benchmark, which needs its own data
 SHIPPED = "japanese_vowels"  # the data of figure 4 of `all`
