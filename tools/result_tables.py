@@ -50,6 +50,7 @@ def main() -> None:
         for world in chosen:
             table = _conditions(chosen[world]["panels"], by_truth.get(world, {}).get("panels", {}))
             replace_table(GAUSSIAN_PAGE, f"fig2 {preset} {world}", table)
+    replace_table(GAUSSIAN_PAGE, "alpha", _alpha(_load("gaussian/alpha-medium.json")["a2"]))
     replace_table(GAUSSIAN_PAGE, "drift", _drift(_load("gaussian/drift-paper.json")))
     found = {name: _load(f"real/fig4-{name}-medium.json") for name in DATA}
     by_protocol = {name: _load(f"real/fig4-{name}-medium-paper-protocol.json") for name in BY_PROTOCOL}
@@ -114,6 +115,16 @@ def _drift(found: Json) -> str:
         for choice in ("by_validation_loss", "by_truth"):
             cells += [_error(one[choice]["llr_error"]), _range(one[choice]["slopes"])]
         text += row(LABELS[condition], str(one["runs"]), *cells)
+    return text
+
+
+def _alpha(found: Json) -> str:
+    """Return errors and slopes by activation, for both choices of the epoch."""
+    text = head("activation", "chosen by validation loss: error", "slope", "chosen by true LLRs: error")
+    for activation, one in found.items():
+        errors = [_error(one[choice]) for choice in ("mean_and_sem", "by_truth")]
+        name = "logarithm" if activation == "log" else activation
+        text += row(name, errors[0], _range(one["slopes"]), errors[1])
     return text
 
 

@@ -72,6 +72,7 @@ PANELS: dict[str, dict[str, Settings]] = {
         "epsilon-0.0001": DECAYING | {"training.epsilon": 1e-4},
         "epsilon-0.001": DECAYING | {"training.epsilon": 1e-3},
         "epsilon-0.01": DECAYING | {"training.epsilon": 1e-2},
+        "epsilon-0.001-alpha-1.5": DECAYING | {"training.epsilon": 1e-3, "alpha": 1.5},
         "epsilon-0.001-alpha-2": DECAYING | {"training.epsilon": 1e-3, "alpha": 2.0},
     },
     "clipping": {
@@ -106,6 +107,7 @@ LABELS = {
     "epsilon-0.0001": "ε = 1e-4, cosine, 0.005",
     "epsilon-0.001": "ε = 1e-3, cosine, 0.005",
     "epsilon-0.01": "ε = 1e-2, cosine, 0.005",
+    "epsilon-0.001-alpha-1.5": "ε = 1e-3, α = 1.5, cosine, 0.005",
     "epsilon-0.001-alpha-2": "ε = 1e-3, α = 2, cosine, 0.005",
     "clip-1": "gradients clipped at 1",
     "clip-0.1": "gradients clipped at 0.1",
