@@ -29,6 +29,7 @@ VALIDATION = 4000  # largest number of validation series
 BASE: Settings = {"training.learning_rate": 1e-3, "training.schedule": "constant"}
 BASE_NAME = "rate-0.001"
 DECAYING: Settings = {"training.learning_rate": 5e-3, "training.schedule": "cosine"}
+SLOWED: Settings = DECAYING | {"training.epsilon": 1e-3}
 
 
 def _rates(schedule: str, ending: str) -> dict[str, Settings]:
@@ -70,10 +71,13 @@ PANELS: dict[str, dict[str, Settings]] = {
     "ε of the optimizer": {
         "rate-0.005-cosine": DECAYING,
         "epsilon-0.0001": DECAYING | {"training.epsilon": 1e-4},
-        "epsilon-0.001": DECAYING | {"training.epsilon": 1e-3},
+        "epsilon-0.001": SLOWED,
         "epsilon-0.01": DECAYING | {"training.epsilon": 1e-2},
-        "epsilon-0.001-alpha-1.5": DECAYING | {"training.epsilon": 1e-3, "alpha": 1.5},
-        "epsilon-0.001-alpha-2": DECAYING | {"training.epsilon": 1e-3, "alpha": 2.0},
+    },
+    "ε = 1e-3, by α": {
+        "epsilon-0.001": SLOWED,
+        "epsilon-0.001-alpha-1.5": SLOWED | {"alpha": 1.5},
+        "epsilon-0.001-alpha-2": SLOWED | {"alpha": 2.0},
     },
     "clipping": {
         BASE_NAME: {},

@@ -20,7 +20,7 @@ from stopwise.plots.style import (
 )
 
 Run = Mapping[str, Sequence[float]]
-COLUMNS = 4  # largest number of panels next to each other in a figure of its own
+MOST_COLUMNS = 4  # largest number of panels next to each other in a figure of its own
 
 
 def llr_drift(
@@ -80,15 +80,22 @@ def llr_drift(
         log_axis(top)
         for axes in column:
             axes.spines[["top", "right"]].set_visible(False)
-    for column in grid.T[:: COLUMNS if canvas.own else len(panels)]:
+    for column in grid.T[:: _columns(len(panels)) if canvas.own else len(panels)]:
         column[0].set_ylabel("LLR error (nats)")
         column[1].set_ylabel("slope")
     return canvas.finish(title, [])
 
 
+def _columns(count: int) -> int:
+    """Return the number of panels next to each other, so that the last row is as full as the others."""
+    blocks = -(-count // MOST_COLUMNS)
+    return -(-count // blocks)
+
+
 def _pairs(count: int) -> Drawing:
     """Return `count` panels of the error, then as many of the slope below them, some next to each other."""
-    columns, blocks = min(count, COLUMNS), -(-count // COLUMNS)
+    columns = _columns(count)
+    blocks = -(-count // columns)
     size = (2.6 * columns + 1.2, 5.4 * blocks + 0.2)
     figure = NotebookFigure(figsize=size, layout="constrained")
     grid = figure.subplots(2 * blocks, columns, sharex=True, squeeze=False)
