@@ -51,7 +51,7 @@ def main() -> None:
             table = _conditions(chosen[world]["panels"], by_truth.get(world, {}).get("panels", {}))
             replace_table(GAUSSIAN_PAGE, f"fig2 {preset} {world}", table)
     replace_table(GAUSSIAN_PAGE, "alpha", _alpha(_load("gaussian/alpha-medium.json")["a2"]))
-    replace_table(GAUSSIAN_PAGE, "drift", _drift(_load("gaussian/drift-paper.json")))
+    replace_table(GAUSSIAN_PAGE, "drift", _drift(_load("gaussian/drift-a2-paper.json")))
     found = {name: _load(f"real/fig4-{name}-medium.json") for name in DATA}
     by_protocol = {name: _load(f"real/fig4-{name}-medium-paper-protocol.json") for name in BY_PROTOCOL}
     replace_table(REAL_PAGE, "areas", _areas(found))

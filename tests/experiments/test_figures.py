@@ -273,9 +273,9 @@ def test_drift_runs_one_condition_and_keeps_the_others(tiny, tmp_path):
     for condition in ("rate-0.001", "alpha-10"):
         result = CliRunner().invoke(app, [*command, condition, "--repeats", "2"])
         assert result.exit_code == 0, result.output
-    table = json.loads((tmp_path / "drift-quick.json").read_text())
+    table = json.loads((tmp_path / "drift-a2-quick.json").read_text())
     assert {name: row["runs"] for name, row in table.items()} == {"rate-0.001": 2, "alpha-10": 2}
-    records = read_records(tmp_path / "drift-quick.jsonl")
+    records = read_records(tmp_path / "drift-a2-quick.jsonl")
     runs = [records[f"alpha-10_{i}"]["result"]["by_truth"]["llr_error"] for i in (0, 1)]
     assert table["alpha-10"]["by_truth"]["llr_error"]["mean"] == pytest.approx(np.mean(runs))
     assert records["alpha-10_0"]["arguments"]["settings"]["alpha"] == 10

@@ -10,6 +10,7 @@ from stopwise import plots
 from stopwise.experiments.conditions import (
     BY_TRUTH,
     MAIN,
+    TITLES,
     name_of,
     result_file,
     search_file,
@@ -40,7 +41,6 @@ LABELS = {
     "alpha-10": "α = 10",
     "b2blog": "log",
 }
-TITLES = {"a2": "a = 2", "a1": "a = 1"}
 
 
 def reproduce(

@@ -22,6 +22,7 @@ BY_TRUTH = "by_truth."  # prefix of the metrics of the weights that are best by 
 WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
 # No weight decay, no LayerNorm, the usual number of series, and the default loss and pooling of each model.
 MAIN = "main"
+TITLES = {"a2": "a = 2", "a1": "a = 1"}  # of the two-class worlds, by name
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stopwise import plots
-from stopwise.experiments.conditions import worlds
+from stopwise.experiments.conditions import TITLES, worlds
 from stopwise.experiments.models import MODELS, Settings
 from stopwise.experiments.presets import BATCH, Preset, preset
 from stopwise.experiments.runs import run
@@ -22,7 +22,6 @@ from stopwise.experiments.tables import write_table
 from stopwise.validation import check_choice
 
 MODEL = "B2Bsqrt-TANDEM"
-WORLD = "a2"
 LONGER = 2  # factor on the number of passes of the preset
 CHECKS = 8  # validations per pass
 VALIDATION = 4000  # largest number of validation series
@@ -130,10 +129,11 @@ def reproduce(
     repeats: int | None = None,
     workers: int = -1,
     progress: bool = True,
+    world_names: Sequence[str] = ("a2",),
     conditions: Sequence[str] | None = None,
     export: Path | None = None,
 ) -> list[Path]:
-    """Run the missing jobs, write ``drift-<preset>.json`` and draw one picture.
+    """Run the missing jobs, write ``drift-<world>-<preset>.json`` and draw one picture per world.
 
     `repeats` is the number of repeats, 1 by default. With `conditions`, only these run, and the picture shows
     all finished runs.
@@ -141,26 +141,28 @@ def reproduce(
     sizes = _sizes(preset(name))
     known = _conditions()
     wanted = [check_choice("--condition", one, known) for one in conditions or known]
-    numbers = {condition: repeats or 1 if condition in wanted else 0 for condition in known}
-    path = folder / f"drift-{name}.jsonl"
-    jobs = [
-        replace(one, export=export_to(export, one.name))
-        for repeat in range(repeats or 1)
-        for one in (_job(condition, known[condition], repeat, sizes) for condition in wanted)
-    ]
-    results = sweep(run, jobs, path, title="runs", workers=workers, progress=progress)
-    most = max(10, repeats or 1)
-    results |= stored(
-        (
-            _job(condition, changes, repeat, sizes)
+    pictures = []
+    for world in world_names:
+        check_choice("--world", world, TITLES)
+        path = folder / f"drift-{world}-{name}.jsonl"
+        jobs = {
+            condition: [
+                _job(world, condition, changes, repeat, sizes) for repeat in range(max(10, repeats or 1))
+            ]
             for condition, changes in known.items()
-            for repeat in range(numbers[condition], most)
-        ),
-        path,
-    )
-    runs = {condition: _runs(results, condition) for condition in known}
-    write_table(folder / f"drift-{name}.json", {one: _row(own) for one, own in runs.items() if own})
-    return [plots.save(_figure(runs, sizes), folder / f"drift-{name}")[0]]
+        }
+        to_run = [
+            replace(one, export=export_to(export, f"{world}_{one.name}"))
+            for repeat in range(repeats or 1)
+            for one in (jobs[condition][repeat] for condition in wanted)
+        ]
+        results = sweep(run, to_run, path, title="runs", workers=workers, progress=progress)
+        results |= stored((one for own in jobs.values() for one in own if one.name not in results), path)
+        runs = {condition: _runs(results, condition) for condition in known}
+        target = folder / f"drift-{world}-{name}"
+        write_table(target.with_suffix(".json"), {one: _row(own) for one, own in runs.items() if own})
+        pictures.append(plots.save(_figure(runs, world, sizes), target)[0])
+    return pictures
 
 
 _conditions = conditions  # the argument of `reproduce` has the same name
@@ -175,10 +177,10 @@ def _sizes(sizes: Preset) -> Preset:
     )
 
 
-def _job(condition: str, changes: Settings, repeat: int, sizes: Preset) -> Job:
+def _job(world: str, condition: str, changes: Settings, repeat: int, sizes: Preset) -> Job:
     settings = MODELS[MODEL] | BASE | changes | sizes.lasting()
     arguments = {
-        "world": worlds(sizes)[WORLD],
+        "world": worlds(sizes)[world],
         "sizes": sizes.numbers,
         "settings": settings,
         "repeat": repeat,
@@ -207,7 +209,7 @@ def _row(runs: list[Result]) -> dict[str, Any]:
     return row
 
 
-def _figure(runs: Mapping[str, list[Result]], sizes: Preset) -> Any:
+def _figure(runs: Mapping[str, list[Result]], world: str, sizes: Preset) -> Any:
     steps = sizes.epoch_series / BATCH
     panels = {
         panel: {
@@ -220,5 +222,5 @@ def _figure(runs: Mapping[str, list[Result]], sizes: Preset) -> Any:
     return plots.llr_drift(
         {panel: cells for panel, cells in panels.items() if cells},
         steps=steps,
-        title=f"{MODEL} during training: {sizes.train:,} series, a = 2",
+        title=f"{MODEL} during training: {sizes.train:,} series, {TITLES[world]}",
     )

@@ -10,6 +10,7 @@ from stopwise import plots
 from stopwise.experiments.conditions import (
     BY_TRUTH,
     MAIN,
+    TITLES,
     WEIGHT_DECAYS,
     chosen_conditions,
     compare,
@@ -28,7 +29,6 @@ from stopwise.validation import check_choice
 
 # panel → condition → model → errors of the runs
 Panels = dict[str, dict[str, dict[str, list[float]]]]
-ROWS = {"a2": "a = 2", "a1": "a = 1"}
 TANH = "tanh LSTM"
 OF_THE_PAPER = ("B2Bsqrt-TANDEM", "TANDEMformer")
 
@@ -40,7 +40,7 @@ def reproduce(
     repeats: int | None = None,
     workers: int = -1,
     progress: bool = True,
-    world_names: Sequence[str] = tuple(ROWS),
+    world_names: Sequence[str] = tuple(TITLES),
     conditions: Sequence[str] | None = None,
     export: Path | None = None,
 ) -> list[Path]:
@@ -52,8 +52,8 @@ def reproduce(
     """
     sizes = preset(name)
     for world in world_names:
-        check_choice("--world", world, ROWS)
-    rows = {world: ROWS[world] for world in world_names}
+        check_choice("--world", world, TITLES)
+    rows = {world: TITLES[world] for world in world_names}
     results = compare(
         name,
         folder,

@@ -11,6 +11,7 @@ from stopwise.experiments.conditions import (
     BY_TRUTH,
     CONDITIONS,
     MAIN,
+    TITLES,
     compare,
     result_file,
     values,
@@ -24,7 +25,6 @@ from stopwise.experiments.sweep import Result
 from stopwise.experiments.tables import write_table
 from stopwise.validation import check_choice
 
-TITLES = {"a2": "a = 2", "a1": "a = 1"}
 # Which weights of a run are kept: those with the smallest validation loss, or with the smallest LLR error.
 CHOICES = {"": "", "-by-truth": BY_TRUTH}
 KEYS = ("llr_error", "slope", "ausat", "oracle_ausat", "fit_seconds")
