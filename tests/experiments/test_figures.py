@@ -103,7 +103,7 @@ def test_unknown_world_raises(tiny, tmp_path):
         assert "`--world` must be one of" in str(CliRunner().invoke(app, command).exception)
     refused = CliRunner().invoke(app, ["reproduce", "fig1", "--world", "a2"])
     assert refused.exit_code == 2
-    assert "can only be used with fig2, main, alpha," in refused.output
+    assert "can only be used with fig2, main, drift," in refused.output
 
 
 def test_unknown_figure_or_preset_raises():
