@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pages import head, replace_table, row
+from stopwise.experiments.conditions import TITLES
 from stopwise.experiments.drift import LABELS
 
 ROOT = Path(__file__).parent.parent
@@ -50,7 +51,7 @@ def main() -> None:
         for world in chosen:
             table = _conditions(chosen[world]["panels"], by_truth.get(world, {}).get("panels", {}))
             replace_table(GAUSSIAN_PAGE, f"fig2 {preset} {world}", table)
-    replace_table(GAUSSIAN_PAGE, "alpha", _alpha(_load("gaussian/alpha-medium.json")["a2"]))
+    replace_table(GAUSSIAN_PAGE, "alpha", _alpha(_load("gaussian/alpha-medium.json")))
     replace_table(GAUSSIAN_PAGE, "drift", _drift(_load("gaussian/drift-a2-paper.json")))
     found = {name: _load(f"real/fig4-{name}-medium.json") for name in DATA}
     by_protocol = {name: _load(f"real/fig4-{name}-medium-paper-protocol.json") for name in BY_PROTOCOL}
@@ -120,11 +121,14 @@ def _drift(found: Json) -> str:
 
 def _alpha(found: Json) -> str:
     """Return errors and slopes by activation, for both choices of the epoch."""
-    text = head("activation", "chosen by validation loss: error", "slope", "chosen by true LLRs: error")
-    for activation, one in found.items():
-        errors = [_error(one[choice]) for choice in ("mean_and_sem", "by_truth")]
-        name = "logarithm" if activation == "log" else activation
-        text += row(name, errors[0], _range(one["slopes"]), errors[1])
+    choices = ("by validation loss", "slope", "by true LLRs")
+    text = head("activation", *(f"{TITLES[world]}: {choice}" for world in found for choice in choices))
+    for activation in found["a2"]:
+        cells = []
+        for world in found.values():
+            one = world[activation]
+            cells += [_error(one["mean_and_sem"]), _range(one["slopes"]), _error(one["by_truth"])]
+        text += row("logarithm" if activation == "log" else activation, *cells)
     return text
 
 
