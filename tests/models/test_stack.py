@@ -5,6 +5,7 @@ import torch
 import stopwise as sw
 from stopwise.data.examples import Examples
 from stopwise.models.judging import series_losses
+from stopwise.models.registry import rebuild
 
 
 def quick(order=0, **params):
@@ -129,10 +130,22 @@ def test_a_combination_is_saved_and_loaded(tmp_path):
     assert [type(one).__name__ for one in loaded.model._candidates()] == ["Prefix", "Accumulator"]
 
 
-@pytest.mark.parametrize("models", [[], "prefix", 3])
+WRONG = [[], "prefix", 3, [{"name": "prefix"}], [{"options": {}}], [{"name": "prefix", "options": 3}]]
+
+
+@pytest.mark.parametrize("models", WRONG, ids=str)
 def test_wrong_models_are_refused(models):
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(ValueError, match="`models`"):
         sw.models.Stack(models).fit(examples(n=20)[0])
+
+
+@pytest.mark.parametrize("models", WRONG, ids=str)
+def test_a_description_with_wrong_models_is_refused(models):
+    model = sw.models.Stack([sw.models.Prefix(kernels=16)]).fit(examples(n=40)[0])
+    description = model.describe()
+    assert rebuild(description, model.tensors()).weights_ == [1.0]
+    with pytest.raises(ValueError, match="`models`"):
+        rebuild(description | {"params": {"models": models}}, model.tensors())
 
 
 def test_groups_are_judged_together():

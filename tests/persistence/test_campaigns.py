@@ -428,7 +428,9 @@ def test_a_save_to_a_small_file_system_keeps_the_old_model(name, small_disk):
     made = variants(name, 2)
     folder, counts = small_disk / "model", Counter()
     save_model(folder, *made[0])
-    for pages in range(100):
+    # From a full disk to one with room for two more models.
+    most = 20 + 2 * sum(file.stat().st_size for file in folder.iterdir()) // 4096
+    for step in range(100):
         filler = small_disk / "filler"
         filler.write_bytes(b"")
         try:
@@ -439,7 +441,7 @@ def test_a_save_to_a_small_file_system_keeps_the_old_model(name, small_disk):
         except OSError:
             pass
         with open(filler, "r+b") as file:
-            file.truncate(max(0, filler.stat().st_size - 4096 * (pages // 4)))
+            file.truncate(max(0, filler.stat().st_size - 4096 * (step * most // 100)))
         try:
             save_model(folder, *made[1])
         except OSError:

@@ -184,6 +184,7 @@ class Stack(Model):
         """Restore the fitted attributes; see `Model.restore`."""
         from stopwise.models.registry import rebuild
 
+        self._candidates()  # raises an error if one of them is not a model
         self.classes_count_, self.channels_ = int(fitted["classes"]), int(fitted["channels"])
         self.weights_ = [float(weight) for weight in fitted["weights"]]
         if len(self.weights_) != len(fitted["models"]) or not self.weights_:
@@ -203,9 +204,18 @@ class Stack(Model):
         from stopwise.models.registry import make
 
         given = DEFAULT if self.models is None else self.models
-        if isinstance(given, str) or not len(given):
+        if isinstance(given, str) or not isinstance(given, Sequence) or not given:
             raise ValueError(f"`models` must be a list of models or their names; got {self.models!r}.")
-        return [make(one["name"], one["options"]) if isinstance(one, Mapping) else make(one) for one in given]
+        return [_of_plain(one) if isinstance(one, Mapping) else make(one) for one in given]
+
+
+def _of_plain(plain: Mapping[str, Any]) -> Model:
+    """Return the model of a result of `_plain`."""
+    from stopwise.models.registry import make
+
+    if set(plain) != {"name", "options"} or not isinstance(plain["options"], Mapping):
+        raise ValueError(f"`models` must be a list of models or their names; it holds {plain!r}.")
+    return make(plain["name"], plain["options"])
 
 
 def _plain(model: Model) -> dict[str, Any]:
