@@ -85,7 +85,7 @@ figures: setup
 	for preset in medium paper; do $(BIN)/stopwise reproduce main --preset $$preset --stored --out results/gaussian; done
 	for figure in fig1 fig5; do $(BIN)/stopwise reproduce $$figure --preset paper --stored --out results/gaussian; done
 	$(BIN)/stopwise reproduce fig2 --preset paper --world a2 --stored --out results/gaussian
-	$(BIN)/stopwise reproduce drift --preset paper --stored --out results/gaussian
+	$(BIN)/stopwise reproduce drift --preset paper --world a2 --world a1 --stored --out results/gaussian
 	$(BIN)/stopwise reproduce alpha --preset medium --stored --out results/gaussian
 	for figure in fig1 fig2 precision; do $(BIN)/stopwise reproduce $$figure --preset medium --stored --out results/gaussian; done
 	$(BIN)/stopwise reproduce precision --preset paper --world gaussian-a2 --world gaussian-a1 --stored --out results/gaussian

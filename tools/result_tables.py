@@ -53,6 +53,7 @@ def main() -> None:
             replace_table(GAUSSIAN_PAGE, f"fig2 {preset} {world}", table)
     replace_table(GAUSSIAN_PAGE, "alpha", _alpha(_load("gaussian/alpha-medium.json")))
     replace_table(GAUSSIAN_PAGE, "drift", _drift(_load("gaussian/drift-a2-paper.json")))
+    replace_table(GAUSSIAN_PAGE, "drift a1", _drift(_load("gaussian/drift-a1-paper.json")))
     found = {name: _load(f"real/fig4-{name}-medium.json") for name in DATA}
     by_protocol = {name: _load(f"real/fig4-{name}-medium-paper-protocol.json") for name in BY_PROTOCOL}
     replace_table(REAL_PAGE, "areas", _areas(found))

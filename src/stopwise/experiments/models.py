@@ -25,7 +25,7 @@ BASELINES: dict[str, Settings] = {
 }
 PROPOSED: dict[str, Settings] = {
     "B2Bsqrt-TANDEM": PAPER_GAUSSIAN | {"model": "b2bsqrt"},
-    "TANDEMformer": PAPER_GAUSSIAN | {"model": "tandemformer"},
+    "TANDEMformer": PAPER_GAUSSIAN | {"model": "tandemformer", "width": None},  # the samples are the tokens
     "accumulator": PAPER_GAUSSIAN | {"model": "accumulator", "order": 0, "polish": True},
 }
 MODELS = BASELINES | PROPOSED
