@@ -428,7 +428,7 @@ def test_a_save_to_a_small_file_system_keeps_the_old_model(name, small_disk):
     made = variants(name, 2)
     folder, counts = small_disk / "model", Counter()
     save_model(folder, *made[0])
-    # From a full disk to one with room for two more models.
+    # From a full disk to one with space for two more models.
     most = 20 + 2 * sum(file.stat().st_size for file in folder.iterdir()) // 4096
     for step in range(100):
         filler = small_disk / "filler"

@@ -23,7 +23,7 @@ from stopwise.plots.style import (
     mean_and_sem,
 )
 
-ROOM = 0.08  # share of the height of a panel that is added for stars
+STAR_SPACE = 0.08  # share of the height of a panel that is added for stars
 # panel → condition → model → errors of the runs
 Panels = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
 
@@ -138,10 +138,10 @@ def _panel(
 def _star(
     line: Sequence[Axes], content: Panels, panels: Sequence[str], starred: Mapping[str, Sequence[str]]
 ) -> None:
-    """Draw a star above each shaded condition, at the top of its panel, with room for it above the errors."""
+    """Draw a star above each shaded condition, at the top of its panel, with space for it above the errors."""
     if any(starred.values()):
         low, high = line[0].get_ylim()
-        line[0].set_ylim(low, high * (high / low) ** ROOM)  # the panels of a row share their axis
+        line[0].set_ylim(low, high * (high / low) ** STAR_SPACE)  # the panels of a row share their axis
     for axes, panel in zip(line, panels):
         for place, condition in enumerate(content[panel]):
             if condition in starred.get(panel, ()):
