@@ -138,7 +138,7 @@ def _panel(
 def _star(
     line: Sequence[Axes], content: Panels, panels: Sequence[str], starred: Mapping[str, Sequence[str]]
 ) -> None:
-    """Draw a star above each shaded condition, at the top of its panel, with space for it above the errors."""
+    """Draw a star above each shaded condition, at the top of its panel, in space above the errors."""
     if any(starred.values()):
         low, high = line[0].get_ylim()
         line[0].set_ylim(low, high * (high / low) ** STAR_SPACE)  # the panels of a row share their axis
