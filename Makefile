@@ -32,7 +32,7 @@ test: setup
 
 # With the notebooks of the gallery, for which the packages of the documentation are installed.
 test-slow: $(INSTALLED_DOCS)
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow
 
 # The code blocks of the README and of the documentation.
 test-docs: setup
