@@ -279,6 +279,22 @@ def test_drift_runs_one_condition_and_keeps_the_others(tiny, tmp_path):
     runs = [records[f"alpha-10_{i}"]["result"]["by_truth"]["llr_error"] for i in (0, 1)]
     assert table["alpha-10"]["by_truth"]["llr_error"]["mean"] == pytest.approx(np.mean(runs))
     assert records["alpha-10_0"]["arguments"]["settings"]["alpha"] == 10
+    assert {one["arguments"]["world"]["offset"] for one in records.values()} == {2.0}
+
+
+def test_drift_of_another_world_has_files_of_its_own(tiny, tmp_path):
+    command = ["reproduce", "drift", "--out", str(tmp_path), "--workers", "1", "--condition", "rate-0.001"]
+    refused = CliRunner().invoke(app, [*command, "--world", "a1", "--world", "a3"])
+    assert "`--world` must be one of" in str(refused.exception)
+    assert not list(tmp_path.iterdir())  # the error comes before the first run
+    scores = ["--export", str(tmp_path / "scores")]
+    assert CliRunner().invoke(app, [*command, "--world", "a1", *scores]).exit_code == 0
+    assert {path.name for path in tmp_path.glob("drift-*")} == {
+        f"drift-a1-quick.{kind}" for kind in ("json", "jsonl", "png", "svg")
+    }
+    (record,) = read_records(tmp_path / "drift-a1-quick.jsonl").values()
+    assert record["arguments"]["world"]["offset"] == 1.0
+    assert [path.name for path in (tmp_path / "scores").iterdir()] == ["a1_rate-0.001_0.npz"]
 
 
 def test_search_does_not_use_test_series():

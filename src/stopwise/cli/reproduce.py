@@ -51,7 +51,7 @@ def reproduce(
     ] = -1,
     world: Annotated[
         list[str] | None,
-        typer.Option(help="Only this synthetic data set; can be repeated."),
+        typer.Option(help="Only this synthetic data set; can be repeated. drift has only a2 by default."),
     ] = None,
     condition: Annotated[
         list[str] | None,

@@ -25,6 +25,7 @@ MODEL = "B2Bsqrt-TANDEM"
 LONGER = 2  # factor on the number of passes of the preset
 CHECKS = 8  # validations per pass
 VALIDATION = 4000  # largest number of validation series
+MOST_REPEATS = 10  # of stored runs that are drawn
 BASE: Settings = {"training.learning_rate": 1e-3, "training.schedule": "constant"}
 BASE_NAME = "rate-0.001"
 DECAYING: Settings = {"training.learning_rate": 5e-3, "training.schedule": "cosine"}
@@ -141,25 +142,20 @@ def reproduce(
     sizes = _sizes(preset(name))
     known = _conditions()
     wanted = [check_choice("--condition", one, known) for one in conditions or known]
-    pictures = []
     for world in world_names:
         check_choice("--world", world, TITLES)
-        path = folder / f"drift-{world}-{name}.jsonl"
-        jobs = {
-            condition: [
-                _job(world, condition, changes, repeat, sizes) for repeat in range(max(10, repeats or 1))
-            ]
-            for condition, changes in known.items()
-        }
-        to_run = [
-            replace(one, export=export_to(export, f"{world}_{one.name}"))
-            for repeat in range(repeats or 1)
-            for one in (jobs[condition][repeat] for condition in wanted)
-        ]
-        results = sweep(run, to_run, path, title="runs", workers=workers, progress=progress)
-        results |= stored((one for own in jobs.values() for one in own if one.name not in results), path)
-        runs = {condition: _runs(results, condition) for condition in known}
+    pictures = []
+    for world in world_names:
         target = folder / f"drift-{world}-{name}"
+        path = target.with_suffix(".jsonl")
+        jobs = [
+            _job(world, condition, repeat, sizes) for repeat in range(repeats or 1) for condition in wanted
+        ]
+        jobs = [replace(one, export=export_to(export, f"{world}_{one.name}")) for one in jobs]
+        results = sweep(run, jobs, path, title="runs", workers=workers, progress=progress)
+        every = (_job(world, one, repeat, sizes) for one in known for repeat in range(MOST_REPEATS))
+        results = stored(every, path) | results
+        runs = {condition: _runs(results, condition) for condition in known}
         write_table(target.with_suffix(".json"), {one: _row(own) for one, own in runs.items() if own})
         pictures.append(plots.save(_figure(runs, world, sizes), target)[0])
     return pictures
@@ -177,8 +173,8 @@ def _sizes(sizes: Preset) -> Preset:
     )
 
 
-def _job(world: str, condition: str, changes: Settings, repeat: int, sizes: Preset) -> Job:
-    settings = MODELS[MODEL] | BASE | changes | sizes.lasting()
+def _job(world: str, condition: str, repeat: int, sizes: Preset) -> Job:
+    settings = MODELS[MODEL] | BASE | _conditions()[condition] | sizes.lasting()
     arguments = {
         "world": worlds(sizes)[world],
         "sizes": sizes.numbers,
